@@ -22,6 +22,8 @@ constexpr Flag table[] = {
     {"HONE_DUMP", "directory that receives graphs, kernels and plans as files", ""},
     {"HONE_MAP_FILES",
      "0: read files into memory instead of mapping them, for files that may change", "1", 1},
+    {"HONE_RESTARTS", "set by hone: how often it started itself again after a GPU failed", "0",
+     1'000},
     {"HONE_SEED", "seed of the numbers that verification makes up", "0", 1'000'000'000},
     {"HONE_THREADS", "threads of the default pool; 0: as many as the machine offers", "0", 1024},
     {"HONE_VULKAN_DEVICE",

@@ -1,9 +1,13 @@
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/flags.h"
 #include "base/large_memory.h"
 #include "cli/commands.h"
+#include "compile/suspects.h"
 
 namespace hone::cli {
 namespace {
@@ -69,6 +73,26 @@ int dispatch(Words words) {
                        did_you_mean(name, known), "\nSee hone --help."));
 }
 
+// Starts this program again after a candidate broke the device, which ends all use of the device in
+// a process. The new one knows the candidate.
+int started_again(char** argv, const DeviceBroken& e) {
+  constexpr long most = 16;
+  if (!e.is_remembered)
+    throw UserError(e.what(),
+                    "; with the cache on, hone starts again and avoids that candidate: leave out "
+                    "--no-cache");
+  const long before = flag_number("HONE_RESTARTS");
+  if (before >= most)
+    throw UserError(e.what(), "; started again ", most,
+                    " times for such errors, which is the most");
+  std::fprintf(stderr, "hone: warning: %s\nhone: starting again without what broke the device\n",
+               e.what());
+  std::fflush(nullptr);
+  ::setenv("HONE_RESTARTS", std::to_string(before + 1).c_str(), 1);
+  ::execv("/proc/self/exe", argv);
+  throw UserError(e.what(), "; run the command again: it will avoid that candidate");
+}
+
 }  // namespace
 
 }  // namespace hone::cli
@@ -78,5 +102,11 @@ int main(int argc, char** argv) {
   ::setenv("OMP_WAIT_POLICY", "passive", 0);
   hone::keep_freed_memory();
   const std::span<char* const> words(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0));
-  return hone::cli::guarded("hone", words, [&] { return hone::cli::dispatch(words); });
+  return hone::cli::guarded("hone", words, [&] {
+    try {
+      return hone::cli::dispatch(words);
+    } catch (const hone::DeviceBroken& e) {
+      return hone::cli::started_again(argv, e);
+    }
+  });
 }

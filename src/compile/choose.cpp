@@ -104,7 +104,8 @@ Chooser::Chooser(const Context& context)
     : c_(context),
       trial_memory_(std::make_shared<TrialMemory>(context.device)),
       times_(context.store.times, context.compile.target().version(), context.device.get(),
-             context.pool->threads()) {}
+             context.pool->threads()),
+      suspects_(context.store.verdicts) {}
 
 std::vector<Choice> Chooser::operator()(const Schedule& schedule, const Trials& trials) {
   std::vector<std::string> keys;
@@ -268,10 +269,12 @@ void Chooser::verify_option(const GroupSpec& spec, Option& option, const Trials&
     return;
   }
   try {
-    Comparison c = verify(spec, option.candidate, c_.compile, trial_memory_, sizes.check,
-                          sizes.check_also, option.rounded ? &*option.rounded : nullptr);
-    option.record.error = c.max_rel_error;
-    if (!c.ok) option.record.refused = cat(wrong, c);
+    suspects_.watch(suspect_key(spec, option), option.record.name, [&] {
+      Comparison c = verify(spec, option.candidate, c_.compile, trial_memory_, sizes.check,
+                            sizes.check_also, option.rounded ? &*option.rounded : nullptr);
+      option.record.error = c.max_rel_error;
+      if (!c.ok) option.record.refused = cat(wrong, c);
+    });
   } catch (const OutOfMemory& e) {
     throw OutOfMemory("checking a kernel: ", e.what(), ", or leave the checks out (--verify none)");
   } catch (const UserError& e) {
@@ -282,11 +285,13 @@ void Chooser::verify_option(const GroupSpec& spec, Option& option, const Trials&
   c_.store.verdicts.store(key, std::as_bytes(std::span(&option.record.error, 1)));
 }
 
-Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Trials& sizes) const {
-  std::string text =
-      cat("verdict ", build_id(), " ", sample_seed(), " ", spec_text(spec, sizes.check));
-  if (has_symbols(spec))
-    for (const Sizing& also : sizes.check_also) text += " " + spec_text(spec, also);
+Hash128 Chooser::suspect_key(const GroupSpec& spec, const Option& option) const {
+  return hash128(spec_text(spec, {}) + kernels_text(option.candidate));
+}
+
+// What the candidate's steps run.
+std::string Chooser::kernels_text(const Candidate& c) const {
+  std::string text;
   for (const Candidate::Step& s : c.steps) {
     if (const auto* kernel = std::get_if<Kernel>(&s.what)) {
       text += " " + to_hex(c_.compile.key(*kernel));
@@ -295,7 +300,15 @@ Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Tr
       for (const auto& [name, value] : s.settings) text += cat(" ", name, "=", value);
     }
   }
-  return hash128(text);
+  return text;
+}
+
+Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Trials& sizes) const {
+  std::string text =
+      cat("verdict ", build_id(), " ", sample_seed(), " ", spec_text(spec, sizes.check));
+  if (has_symbols(spec))
+    for (const Sizing& also : sizes.check_also) text += " " + spec_text(spec, also);
+  return hash128(text + kernels_text(c));
 }
 
 bool Chooser::is_open(const Contest& c) const {
@@ -403,11 +416,21 @@ std::optional<std::size_t> Chooser::best_of(Contest& c, std::span<const std::siz
     Candidate candidate = c.options[i].candidate;
     if (!c_.options.slow_library && has_symbols(spec)) ask_for_fast_library(candidate);
     try {
-      auto trial = std::make_unique<Trial>(spec, candidate, c_.compile, trial_memory_, c_.pool,
-                                           sizes.time, Fill::random, 17, Trial::Use::time);
-      trial->bind();
-      runs.push_back([run = trial.get()] { run->run(); });
-      trials.push_back(std::move(trial));
+      const Hash128 key = suspect_key(spec, c.options[i]);
+      const std::string& name = c.options[i].record.name;
+      suspects_.watch(key, name, [&] {
+        auto trial = std::make_unique<Trial>(spec, candidate, c_.compile, trial_memory_, c_.pool,
+                                             sizes.time, Fill::random, 17, Trial::Use::time);
+        trial->bind();
+        trials.push_back(std::move(trial));
+      });
+      runs.push_back([this, run = trials.back().get(), key, name] {
+        try {
+          run->run();
+        } catch (const DeviceLost& e) {
+          suspects_.blame(key, name, e);
+        }
+      });
       ready.push_back(i);
     } catch (const UserError& e) {
       c.options[i].record.refused = e.what();

@@ -11,6 +11,7 @@
 #include "compile/group_times.h"
 #include "compile/kernels.h"
 #include "compile/options.h"
+#include "compile/suspects.h"
 #include "schedule/schedule.h"
 #include "verify/sample.h"
 #include "verify/trial_memory.h"
@@ -87,6 +88,8 @@ class Chooser {
   void settle(Contest&, const Trials&);
   bool passes(const GroupSpec&, Option&, const Trials&);
   void verify_option(const GroupSpec&, Option&, const Trials&);
+  Hash128 suspect_key(const GroupSpec&, const Option&) const;
+  std::string kernels_text(const Candidate&) const;
   Hash128 verdict_key(const GroupSpec&, const Candidate&, const Trials&) const;
 
   bool is_open(const Contest&) const;  // the choice depends on times
@@ -115,6 +118,7 @@ class Chooser {
   Context c_;
   std::shared_ptr<TrialMemory> trial_memory_;
   GroupTimes times_;
+  Suspects suspects_;
   std::atomic<int> verified_{0}, verified_from_cache_{0};
   std::unordered_map<std::string, Choice> made_;
 };

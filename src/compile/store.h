@@ -18,6 +18,7 @@ class Store {
 
   std::optional<std::vector<std::byte>> find(const Hash128& key);
   void store(const Hash128& key, std::span<const std::byte> content);
+  bool is_on_disk() const { return cache_.keeps(); }
 
  private:
   CompileCache cache_;

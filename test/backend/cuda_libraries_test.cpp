@@ -17,6 +17,7 @@ namespace {
 std::string proposed(const Function& f, std::string_view library,
                      std::vector<std::size_t> weights = {}) {
   GroupSpec spec{f, {}, {}, std::vector<bool>(f.params().size(), false)};
+  spec.is_aligned = true;
   for (const Function::Param& p : f.params())
     spec.param_strides.push_back(dense_strides(p.value.shape()));
   for (const Function::Result& r : f.results())
@@ -56,6 +57,20 @@ Function attended(const Attended& a) {
   return f;
 }
 
+TEST(CudaLibrary, OperandsOfLibrariesAreAligned) {
+  Function f;
+  f.add_result(ops::matmul(f.add_param(halves({64, 64}), "x"), f.add_param(halves({64, 64}), "w")),
+               "y");
+  GroupSpec spec{f, {{64, 1}, {64, 1}}, {{64, 1}}, {false, false}};
+  for (const bool is_aligned : {false, true}) {
+    spec.is_aligned = is_aligned;
+    int calls = 0;
+    for (const Proposal& p : backend("cuda").target("sm_90")->candidates(spec))
+      calls += !p.library.empty();
+    EXPECT_EQ(calls > 0, is_aligned);
+  }
+}
+
 TEST(CudaLibrary, CudnnAttendsToKnownSizesOfHalves) {
   const std::string scaled = "cudnn.attention scale_bits=1040187392";
   EXPECT_EQ(proposed(attended({}), "cudnn"), scaled);
@@ -80,6 +95,8 @@ TEST(CudaLibrary, CudnnAttendsToKnownSizesOfHalves) {
 TEST(CudaLibrary, CudnnStatesThatItRoundsWeights) {
   const Function f = attended({.heads = 1, .shared = 1, .queries = 8, .keys = 8});
   GroupSpec spec{f, {}, {}, std::vector<bool>(f.params().size(), false)};
+  spec.is_aligned = true;
+  spec.is_aligned = true;
   for (const Function::Param& p : f.params())
     spec.param_strides.push_back(dense_strides(p.value.shape()));
   spec.result_strides.push_back(dense_strides(f.result(0).shape()));

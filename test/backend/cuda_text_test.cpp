@@ -682,7 +682,9 @@ std::string proposed(DType t, const std::function<Value(Value product, Value bia
               bias = f.add_param(Type(t, {48}), "bias");
   const Value product = ops::matmul(a, b);
   f.add_result(of(product, broadcast_to(bias, product.shape())), "y");
-  for (const Proposal& p : backend("cuda").target("sm_90")->candidates(spec_of(f))) {
+  GroupSpec spec = spec_of(f);
+  spec.is_aligned = true;
+  for (const Proposal& p : backend("cuda").target("sm_90")->candidates(spec)) {
     if (p.library != "cublaslt") continue;
     std::string out = std::get<std::string>(p.candidate.steps[0].what);
     for (const auto& [name, value] : p.candidate.steps[0].settings)

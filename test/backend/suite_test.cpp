@@ -2,6 +2,7 @@
 // of the ONNX suite, the four models, random functions. By default a part of each, in seconds; all
 // with HONE_CONFORMANCE=full.
 #include <cstdlib>
+#include <thread>
 
 #include "test/backend/conformance.h"
 #include "test/compile/models.h"
@@ -75,6 +76,97 @@ TEST_P(BackendConformance, EveryOperationIsAsTheReferenceSays) {
       ADD_FAILURE() << c.name << ": " << e.what();
     }
   }
+}
+
+// A function with inputs, and what the reference says.
+struct Network {
+  Function function;
+  std::vector<Array> inputs;
+  std::vector<Wide> strict, wide;
+
+  explicit Network(Function f) : function(std::move(f)) {
+    for (std::size_t i = 0; i < function.params().size(); ++i)
+      inputs.push_back(harness::filled(function.param(i).type(), [n = 0](DType) mutable {
+        return 0.02 * ((n += 37) % 101) - 1;
+      }));
+    strict = evaluate_wide(function, inputs, Mode::strict);
+    wide = evaluate_wide(function, inputs, Mode::wide);
+  }
+};
+
+// Convolutions, products, attention and rows: what libraries compute, too.
+std::vector<Network> small_networks() {
+  std::vector<Network> out;
+  for (const std::int64_t window : {1, 3}) {
+    Function f;
+    const Value x = f.add_param(Type(DType::f16, {1, 16, 8, 8}), "x"),
+                w = f.add_param(Type(DType::f16, {32, 16, window, window}), "w");
+    const Dims pads = {window / 2, window / 2}, ones = {1, 1};
+    f.add_result(ops::relu(ops::conv(Values{x, w}, {{"strides", ones},
+                                                    {"dilations", ones},
+                                                    {"pads_low", pads},
+                                                    {"pads_high", pads},
+                                                    {"groups", std::int64_t{1}},
+                                                    {"channels_last", std::int64_t{0}}})),
+                 "y");
+    out.emplace_back(std::move(f));
+  }
+  for (const std::int64_t rows : {16, 40}) {
+    Function f;
+    const Value x = f.add_param(Type(DType::f16, {rows, 64}), "x"),
+                w = f.add_param(Type(DType::f16, {64, 32}), "w");
+    f.add_result(ops::gelu(ops::matmul(x, w)), "y");
+    out.emplace_back(std::move(f));
+  }
+  for (const std::int64_t length : {32, 50}) {
+    Function f;
+    const Type t(DType::f16, {2, length, 64});
+    const Value q = f.add_param(t, "q"), k = f.add_param(t, "k"), v = f.add_param(t, "v");
+    f.add_result(
+        ops::matmul(ops::softmax(ops::matmul(q, transpose_matrix(k)) * 0.125, {{"axis", 2}}), v),
+        "y");
+    out.emplace_back(std::move(f));
+  }
+  for (const Op* op : {&ops::softmax, &ops::log_softmax}) {
+    Function f;
+    f.add_result((*op)(f.add_param(f32({8, 300}), "x"), {{"axis", 1}}), "y");
+    out.emplace_back(std::move(f));
+  }
+  return out;
+}
+
+// What differs from the reference when the network is compiled, timed and run.
+std::string wrong_in(const Network& n, const Backend* backend) try {
+  CompileOptions options = unverified(backend);
+  options.verification = Verification::kernels;
+  options.measure = true;
+  options.budget = is_full() ? 1 : 0.05;
+  const auto session = compiled_session({"network", {{{}, n.function}}, {}}, options);
+  for (int run = 0; run < 4; ++run) {  // the later ones are replayed
+    const std::vector<Array> got = session->run(n.inputs);
+    if (const Comparison c = accept(got[0], n.strict[0], n.wide[0]); !c.ok) return cat(c);
+  }
+  return "";
+} catch (const std::exception& e) {
+  return e.what();
+}
+
+// Compilations, and the runs of what they time, share the device, its memory and its libraries.
+TEST_P(BackendConformance, ManyThreadsCompileTimeAndRun) {
+  const std::vector<Network> networks = small_networks();
+  const std::size_t count = is_full() ? 16 : 3;
+  std::vector<std::string> wrong(count);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < count; ++t)
+    threads.emplace_back([&, t] {
+      for (std::size_t i = 0; i < networks.size(); ++i) {
+        const std::size_t which = (i + t) % networks.size();
+        if (const std::string w = wrong_in(networks[which], GetParam().backend); !w.empty())
+          wrong[t] += cat("network ", which, ": ", w, "\n");
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& w : wrong) EXPECT_EQ(w, "");
 }
 
 TEST_P(BackendConformance, RandomFunctionsAreAsTheReferenceSays) {

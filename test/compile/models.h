@@ -63,7 +63,7 @@ inline Source source_of(const fs::path& file, const ImportOptions& options = {})
   for (ImportedVariant& v : imported.variants) {
     SourceVariant variant{{}, std::move(v.function)};
     for (const Assumption& a : v.assumptions)
-      variant.guards.push_back({Guard::Kind::equal, a.condition, Dim(a.holds ? 1 : 0)});
+      variant.guards.push_back({hone::Guard::Kind::equal, a.condition, Dim(a.holds ? 1 : 0)});
     s.variants.push_back(std::move(variant));
   }
   return s;

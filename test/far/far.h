@@ -6,18 +6,23 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 
 #include "backend/backend.h"
+#include "kernel/kernel.h"
 #include "runtime/device.h"
 
 namespace hone::test {
 
-// Delay added to every launch. Launches on devices that share an engine exclude each other.
+// How a device behaves. `launch`: delay added to every launch. Launches on devices that share an
+// engine exclude each other. After a launch of a kernel that `breaks` accepts, the device does
+// nothing more.
 struct FarPace {
   std::chrono::microseconds launch{0};
   std::shared_ptr<std::mutex> engine = nullptr;
+  std::function<bool(const Kernel&)> breaks = nullptr;
 };
 
 // Streams draw their delays from the seed.

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "kernel/interpret.h"
+#include "base/device_lost.h"
 #include "test/far/far.h"
 #include "test/far/order.h"
 
@@ -168,9 +169,11 @@ class FarRecording final : public Recording {
 
 class FarStream final : public Stream {
  public:
-  FarStream(std::shared_ptr<Memory> memory, std::uint64_t seed, FarPace pace)
+  FarStream(std::shared_ptr<Memory> memory, std::uint64_t seed, FarPace pace,
+            std::shared_ptr<std::atomic<bool>> lost)
       : memory_(std::move(memory)),
         pace_(std::move(pace)),
+        lost_(std::move(lost)),
         id_(Order::all().new_stream()),
         random_(seed + static_cast<std::uint64_t>(id_)) {
     thread_ = std::thread([this] { work(); });
@@ -239,7 +242,8 @@ class FarStream final : public Stream {
     for (std::size_t i = 0; i < kernel.params.size(); ++i)
       pieces.push_back(
           use(l.operands[i], extent(kernel, kernel.params[i], sizes), kernel.params[i].written));
-    add([entry, pieces, sizes, chunks = l.chunks, pace = pace_] {
+    add([entry, pieces, sizes, chunks = l.chunks, pace = pace_, lost = lost_] {
+      if (pace.breaks && pace.breaks(entry->kernel)) *lost = true;
       std::unique_lock<std::mutex> engine;
       if (pace.engine) engine = std::unique_lock(*pace.engine);
       std::this_thread::sleep_for(pace.launch);
@@ -281,6 +285,7 @@ class FarStream final : public Stream {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return queue_.empty() && !is_busy_; });
     Order::all().host_waited_for(clock_);
+    if (*lost_) throw DeviceLost("far: the device failed");
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -359,6 +364,7 @@ class FarStream final : public Stream {
 
   std::shared_ptr<Memory> memory_;
   const FarPace pace_;
+  const std::shared_ptr<std::atomic<bool>> lost_;
   const int id_;
   Clock clock_;
   std::mt19937_64 random_;
@@ -399,11 +405,12 @@ class FarDevice final : public Device {
   std::unique_ptr<Event> make_event(bool) override { return std::make_unique<FarEvent>(); }
   std::unique_ptr<Stream> open_stream(std::shared_ptr<ThreadPool>,
                                       std::shared_ptr<Allocator>) override {
-    return std::make_unique<FarStream>(memory_, seed_, pace_);
+    return std::make_unique<FarStream>(memory_, seed_, pace_, lost_);
   }
 
  private:
   std::shared_ptr<Memory> memory_ = std::make_shared<Memory>();
+  std::shared_ptr<std::atomic<bool>> lost_ = std::make_shared<std::atomic<bool>>(false);
   std::uint64_t seed_;
   FarPace pace_;
 };

@@ -136,7 +136,7 @@ void Context::check(CUresult r, const char* call, const std::string& during) {
           ". What lay on that device is lost: run the plan on another one, or in a new process");
     is_lost_.store(true, std::memory_order_release);
     losses().note(ordinal_, loss_);
-    throw UserError(loss_);
+    throw DeviceLost(loss_);
   }
   throw UserError(error);
 }
@@ -144,7 +144,7 @@ void Context::check(CUresult r, const char* call, const std::string& during) {
 void Context::refuse_if_lost() const {
   if (!is_lost()) return;
   const std::scoped_lock lock(mutex_);
-  throw UserError("cuda: refused after an earlier error: ", loss_);
+  throw DeviceLost("cuda: refused after an earlier error: ", loss_);
 }
 
 CUdeviceptr Context::alloc(std::size_t bytes) {

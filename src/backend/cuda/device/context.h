@@ -11,6 +11,7 @@
 #include "backend/cuda/device/memory_split.h"
 #include "backend/cuda/driver/driver.h"
 #include "runtime/device.h"
+#include "base/device_lost.h"
 
 namespace hone::cuda {
 

@@ -183,8 +183,8 @@ class Matmul final : public CudaCall {
     Preference preference = nullptr;
     check(library().create_preference(&preference), "cublasLtMatmulPreferenceCreate");
     library().set_preference(preference, workspace_bytes, &most_workspace, sizeof most_workspace);
-    // The alignment that plans guarantee for their buffers.
-    const std::uint32_t alignment = 64;
+    // What plans guarantee for the operands of libraries.
+    const std::uint32_t alignment = 16;
     for (PreferenceAttribute a : {alignment_a, alignment_b, alignment_c, alignment_d})
       library().set_preference(preference, a, &alignment, sizeof alignment);
     constexpr int most = 8;

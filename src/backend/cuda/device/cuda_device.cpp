@@ -9,6 +9,7 @@
 #include "backend/cuda/device/copy.h"
 #include "backend/cuda/device/cublaslt.h"
 #include "backend/cuda/device/cudnn.h"
+#include "backend/cuda/device/cudnn_handles.h"
 #include "backend/cuda/device/program.h"
 #include "base/error.h"
 
@@ -95,8 +96,12 @@ class CudaStream final : public Stream {
   }
   ~CudaStream() override {
     if (context_->is_lost()) return;
+    CUcontext old = nullptr;
+    if (driver().cuCtxPushCurrent(context_->handle()) != CUDA_SUCCESS) return;
     driver().cuStreamSynchronize(handle_);
+    cudnn::release(*context_, handle_);
     driver().cuStreamDestroy(handle_);
+    driver().cuCtxPopCurrent(&old);
   }
 
   // Threads that have scratch memory at once; kernels with scratch run in this many threads.

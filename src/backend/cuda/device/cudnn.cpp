@@ -125,6 +125,13 @@ std::unique_ptr<CudaCall> bind_pack(std::shared_ptr<cuda::Context> context, cons
 
 // ---- attention
 
+// The library reads rows in pieces, and only knows the alignment of the first.
+void check_rows(const CallRequest& r, DType dtype, const Layout& layout, std::string_view what) {
+  for (std::size_t i = 0; i + 1 < layout.dims.size(); ++i)
+    if (layout.dims[i] > 1 && layout.strides[i] * byte_size(dtype) % graph_alignment != 0)
+      refuse(r, cat(what, " does not start at a multiple of ", graph_alignment, " bytes"));
+}
+
 // As [batch, heads, length, depth].
 Layout with_batch(const CallRequest& r, const CallOperand& o) {
   Layout out{o.dims, o.strides};
@@ -134,6 +141,7 @@ Layout with_batch(const CallRequest& r, const CallOperand& o) {
     out.dims.insert(out.dims.begin(), 1);
   }
   if (out.strides[3] != 1 && out.dims[3] != 1) refuse(r, "the depth must be contiguous");
+  check_rows(r, o.dtype, out, "a row");
   return out;
 }
 
@@ -198,6 +206,8 @@ class Attention {
     }
     for (std::size_t i = 0; i < 4; ++i)
       if (layout.dims[i] == 1) layout.strides[i] = dense(layout.dims)[i];
+    if (layout.strides[3] != 1) refuse(r_, "the mask's rows must be contiguous");
+    check_rows(r_, o.dtype, layout, "a row of the mask");
     return g_.in_memory(3, layout, data_type(r_, o.dtype));
   }
 

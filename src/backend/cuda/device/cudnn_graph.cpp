@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <map>
-#include <mutex>
 
+#include "backend/cuda/device/cudnn_handles.h"
 #include "backend/cuda/driver/open.h"
 #include "base/library.h"
 
@@ -43,22 +42,6 @@ Library open_cudnn() {
     l.failure = cat(l.file, " is version ", version_text(l.version()), "; needed is ",
                     version_text(least_version), " or later");
   return l;
-}
-
-// One per context, kept as long as the process: creating one takes a tenth of a second. A stream is
-// set before each call.
-struct SharedHandle {
-  Handle handle = nullptr;
-  std::mutex mutex;
-};
-
-SharedHandle& handle_of(const cuda::Context& c) {
-  static std::mutex mutex;
-  static std::map<std::uint64_t, SharedHandle> handles;
-  const std::scoped_lock lock(mutex);
-  SharedHandle& h = handles[c.id()];
-  if (!h.handle) check(library().create(&h.handle), "cudnnCreate");
-  return h;
 }
 
 // An engine's notes of one kind.
@@ -118,10 +101,9 @@ class GraphCall final : public cuda::CudaCall {
     std::int32_t bits;
   };
 
-  GraphCall(std::shared_ptr<cuda::Context> context, SharedHandle& handle, Descriptor plan,
-            std::vector<Descriptor> parts, std::vector<Argument> arguments, std::string name)
+  GraphCall(std::shared_ptr<cuda::Context> context, Descriptor plan, std::vector<Descriptor> parts,
+            std::vector<Argument> arguments, std::string name)
       : context_(std::move(context)),
-        handle_(handle),
         parts_(std::move(parts)),
         plan_(std::move(plan)),
         arguments_(std::move(arguments)),
@@ -151,14 +133,12 @@ class GraphCall final : public cuda::CudaCall {
              pointers.data());
     pack.set(pack_workspace, of_pointer, workspace_);
     pack.finalize("operands");
-    const std::scoped_lock lock(handle_.mutex);
-    check(library().set_stream(handle_.handle, stream), "cudnnSetStream");
-    check(library().execute(handle_.handle, plan_.body(), pack.body()), "cudnnBackendExecute");
+    check(library().execute(handle_of(*context_, stream), plan_.body(), pack.body()),
+          "cudnnBackendExecute");
   }
 
  private:
   std::shared_ptr<cuda::Context> context_;
-  SharedHandle& handle_;
   std::vector<Descriptor> parts_;  // parts of the plan
   Descriptor plan_;
   std::vector<Argument> arguments_;
@@ -298,11 +278,11 @@ void Graph::convolve(Tensor x, Tensor w, Tensor y, const Window& window) {
 }
 
 std::unique_ptr<cuda::CudaCall> Graph::finish(std::string_view name, const Wish& wish) && {
-  SharedHandle& handle = handle_of(*context_);
+  const BorrowedHandle handle(*context_);
   Descriptor graph(operation_graph_kind);
   std::vector<Body> bodies;
   for (const Descriptor& d : operations_) bodies.push_back(d.body());
-  graph.set(graph_handle, of_handle, handle.handle);
+  graph.set(graph_handle, of_handle, handle.get());
   graph.set(graph_operations, of_descriptor, static_cast<std::int64_t>(bodies.size()),
             bodies.data());
   graph.finalize("a graph");
@@ -311,7 +291,7 @@ std::unique_ptr<cuda::CudaCall> Graph::finish(std::string_view name, const Wish&
     throw UserError(name, ": the library has ", found.size(), " ways for these sizes, number ",
                     wish.number, " is asked for");
   Descriptor plan(execution_plan_kind);
-  plan.set(plan_handle, of_handle, handle.handle);
+  plan.set(plan_handle, of_handle, handle.get());
   plan.set(plan_config, found[static_cast<std::size_t>(wish.number)]);
   plan.finalize("a plan");
   std::vector<GraphCall::Argument> arguments;
@@ -321,7 +301,7 @@ std::unique_ptr<cuda::CudaCall> Graph::finish(std::string_view name, const Wish&
   for (std::vector<Descriptor>* list : {&tensors_, &operations_, &found})
     for (Descriptor& d : *list) parts_.push_back(std::move(d));
   parts_.push_back(std::move(graph));
-  return std::make_unique<GraphCall>(context_, handle, std::move(plan), std::move(parts_),
+  return std::make_unique<GraphCall>(context_, std::move(plan), std::move(parts_),
                                      std::move(arguments), std::string(name));
 }
 

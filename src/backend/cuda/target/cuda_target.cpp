@@ -81,7 +81,9 @@ class CudaTarget final : public Target {
 
   std::vector<Proposal> candidates(const GroupSpec& spec) const override {
     std::vector<Proposal> out = Target::candidates(spec);
-    for (Proposal& p : library_proposals(spec, info_)) out.push_back(std::move(p));
+    // Libraries read pieces of 16 bytes.
+    if (spec.is_aligned)
+      for (Proposal& p : library_proposals(spec, info_)) out.push_back(std::move(p));
     return out;
   }
 

@@ -1,6 +1,6 @@
 #include "backend/vulkan/driver/api.h"
 
-#include "base/error.h"
+#include "base/device_lost.h"
 #include "base/library.h"
 
 namespace hone::vulkan {
@@ -63,7 +63,9 @@ std::string meaning(VkResult r) {
 }
 
 void require(VkResult r, std::string_view what) {
-  if (r != VK_SUCCESS) throw UserError("vulkan: ", what, " failed: ", meaning(r));
+  if (r == VK_SUCCESS) return;
+  if (r == VK_ERROR_DEVICE_LOST) throw DeviceLost("vulkan: ", what, " failed: ", meaning(r));
+  throw UserError("vulkan: ", what, " failed: ", meaning(r));
 }
 
 }  // namespace hone::vulkan
