@@ -53,14 +53,16 @@ def First(torch, model, *names):
     return Wrapped()
 
 
-def text(model, config, length=128, **options):
+def text(model, config, length=128, attention="eager", has_mask=True, **options):
     """A model of transformers on ids; its mask is all ones."""
     def make(torch):
         import transformers
         c = getattr(transformers, config)(**options)
         c.use_cache = False
-        made = getattr(transformers, model)._from_config(c, attn_implementation="eager")
+        made = getattr(transformers, model)._from_config(c, attn_implementation=attention)
         ids = torch.randint(0, min(c.vocab_size, 1000), (1, length))
+        if not has_mask:
+            return First(torch, made, "input_ids"), [ids]
         return First(torch, made, "input_ids", "attention_mask"), [ids, torch.ones_like(ids)]
     return make
 
@@ -88,7 +90,7 @@ def lstm(torch):
 REPEATED = {
     "mobilenet_v2": vision("mobilenet_v2"),
     "convnext_tiny": vision("convnext_tiny"),
-    "t5_small_encoder": text("T5EncoderModel", "T5Config", 256, d_model=512, num_heads=8, num_layers=6),
+    "t5_small_encoder": text("T5EncoderModel", "T5Config", 256, "sdpa", False, num_heads=8),
     "resnet50": vision("resnet50"),
 }
 OTHERS = {

@@ -9,8 +9,8 @@
 #include <set>
 #include <shared_mutex>
 
-#include "compile/store.h"
 #include "base/device_lost.h"
+#include "compile/store.h"
 
 namespace hone {
 

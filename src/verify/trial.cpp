@@ -308,17 +308,19 @@ class Trial::Fenced final : public Allocator {
         content_(content) {
     if (device_ && !device_->shares_host_memory()) stream_ = device_->open_stream();
     ends_at_page_ = !stream_ && use == Use::check;
+    if (stream_ && use == Use::check) beside_ = static_cast<std::int64_t>(alignment_);
   }
 
   DeviceMemory alloc(std::size_t bytes) override {
     if (ends_at_page_) return alloc_before_page(bytes);
-    const std::size_t size = bytes + 2 * fence;
+    const std::size_t size = bytes + extra();
     const DeviceMemory all = from_->alloc(size);
     if (stream_) {
       stream_->fill(all, unwritten, size);
       stream_->synchronize();
-      live_.push_back({all + fence, bytes, all});
-      return all + fence;
+      const DeviceMemory at = all + (fence + beside_);
+      live_.push_back({at, bytes, all});
+      return at;
     }
     unwrite(address(all), fence);
     unwrite(address(all) + fence + bytes, fence);
@@ -330,7 +332,7 @@ class Trial::Fenced final : public Allocator {
     const auto m = std::ranges::find(live_, at, &Live::at);
     const DeviceMemory all = m->all;
     live_.erase(m);
-    from_->free(all, bytes + 2 * fence);
+    from_->free(all, bytes + extra());
   }
 
   // Without a stream.
@@ -377,7 +379,11 @@ class Trial::Fenced final : public Allocator {
     return all_unwritten(bytes.data(), fence);
   }
 
+  std::size_t extra() const { return static_cast<std::size_t>(2 * fence + beside_); }
+
   static constexpr std::int64_t fence = 16 << 10;
+  // For checks on a device with its own memory: no address is a multiple of twice the alignment.
+  std::int64_t beside_ = 0;
   std::shared_ptr<TrialMemory> from_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;

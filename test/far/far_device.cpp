@@ -10,9 +10,9 @@
 #include <random>
 #include <thread>
 
+#include "base/device_lost.h"
 #include "base/error.h"
 #include "kernel/interpret.h"
-#include "base/device_lost.h"
 #include "test/far/far.h"
 #include "test/far/order.h"
 

@@ -10,8 +10,8 @@
 
 #include "backend/cuda/device/memory_split.h"
 #include "backend/cuda/driver/driver.h"
-#include "runtime/device.h"
 #include "base/device_lost.h"
+#include "runtime/device.h"
 
 namespace hone::cuda {
 
