@@ -1,11 +1,10 @@
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/large_memory.h"
+#include "base/start_again.h"
 #include "cli/commands.h"
 #include "compile/suspects.h"
 
@@ -87,9 +86,7 @@ int started_again(char** argv, const DeviceBroken& e) {
                     " times for such errors, which is the most");
   std::fprintf(stderr, "hone: warning: %s\nhone: starting again without what broke the device\n",
                e.what());
-  std::fflush(nullptr);
-  ::setenv("HONE_RESTARTS", std::to_string(before + 1).c_str(), 1);
-  ::execv("/proc/self/exe", argv);
+  start_again(argv, "HONE_RESTARTS", std::to_string(before + 1));
   throw UserError(e.what(), "; run the command again: it will avoid that candidate");
 }
 

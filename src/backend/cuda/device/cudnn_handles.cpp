@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cuda/device/cudnn_graph.h"
+#include "backend/cuda/device/cudnn_library.h"
 
 namespace hone::cudnn {
 
