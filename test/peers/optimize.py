@@ -139,12 +139,12 @@ def run_plan(hone, subject, say):
             return "DEFECT", f"run {run}: exit {code}: {message_of(out, error)}"
         if code != 0:
             message = message_of(out, error)
-            if subject.settled_refusal(message) or is_accepted("run", message):
+            if not subject.is_judged(run) or subject.settled_refusal(message) or is_accepted("run", message):
                 continue
-            return ("RUN REFUSED" if subject.is_judged else "both refuse"), f"run {run}: {message}"
+            return "RUN REFUSED", f"run {run}: {message}"
         if problem := subject.wrong(run, results_of(hone, subject, out), say):
             return "DIFFERS", f"run {run}: {problem}"
-    return ("ok" if subject.is_judged else "no peer"), ""
+    return ("ok" if subject.is_judged() else "no peer"), ""
 
 
 def judge_refusal(hone, subject, message, say):
@@ -153,7 +153,7 @@ def judge_refusal(hone, subject, message, say):
         return reason, message
     if is_accepted("optimize", message):
         return "accepted", message
-    if not subject.is_judged:
+    if not subject.is_judged():
         return "both refuse", message
     say("hone check")
     code, out, error = hone("check", hone.path("model.onnx"), "--json")

@@ -39,9 +39,9 @@ class Subject:
         """Options that give open sizes, of models that may need that."""
         return []
 
-    @property
-    def is_judged(self):
-        return bool(self.results)
+    def is_judged(self, run=None):
+        """Whether a peer ran the model, or this run."""
+        return any(run is None or r[run] is not None for r in self.results.values())
 
 
 class Random(Subject):
@@ -60,10 +60,15 @@ class Random(Subject):
 
     def _ask(self, peer, say):
         say(peer)
+        results = [self._result(peer, r) for r in self.runs]
+        if any(r is not None for r in results):
+            self.results[peer] = results
+
+    def _result(self, peer, inputs):
         try:
-            self.results[peer] = [executors.run_arrays(peer, self.model, r) for r in self.runs]
-        except Exception:  # whatever a peer raises, it has no results
-            pass
+            return executors.run_arrays(peer, self.model, inputs)
+        except Exception:  # whatever a peer raises, it has no result: sizes may not fit a window
+            return None
 
     def wrong(self, run, got, say):
         """What differs from every peer. The reference is asked only if ONNX Runtime differs."""
@@ -72,7 +77,7 @@ class Random(Subject):
         return self._difference(run, got)
 
     def _difference(self, run, got):
-        found = [(peer, self._first(got, expected[run])) for peer, expected in self.results.items()]
+        found = [(peer, self._first(got, expected[run])) for peer, expected in self.results.items() if expected[run] is not None]
         return "; ".join(f"{peer}: {d}" for peer, d in found) if found and all(d for _, d in found) else None
 
     def _first(self, got, expected):
@@ -99,19 +104,22 @@ class Row(Subject):
                 continue
             say(peer)
             try:
-                self.results[peer] = run(self.case)
+                self.results[peer] = [run(self.case)]
             except Exception:
                 pass
 
+    def _of_peers(self):
+        return {peer: results[0] for peer, results in self.results.items()}
+
     def wrong(self, run, got, say):
-        status, differing, _ = peers.judge(self.case, self.results, got, None, settled.read())
+        status, differing, _ = peers.judge(self.case, self._of_peers(), got, None, settled.read())
         return "; ".join(f"{peer}: {detail}" for peer, detail, _ in differing) if status == "disagreement" else None
 
     def given_sizes(self):
         return executors.sizes_given(self.case) if self.case.symbolic and self.case.feeds else []
 
     def settled_refusal(self, refusal):
-        status, *_ = peers.judge(self.case, self.results, None, refusal, settled.read())
+        status, *_ = peers.judge(self.case, self._of_peers(), None, refusal, settled.read())
         return status if status in ("unsupported", "both refuse", "settled") else None
 
 
