@@ -76,13 +76,13 @@ class Hone:
     def path(self, name):
         return os.path.join(self.directory, name)
 
-    def __call__(self, *words, seconds=COMMAND_SECONDS):
+    def __call__(self, *words, seconds=COMMAND_SECONDS, **environment):
         """Exit code, output and message; the code is text if there was none."""
         limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         started = time.monotonic()
         try:
             done = subprocess.run([self.program, *words], capture_output=True, timeout=seconds, preexec_fn=limit,
-                                  stdin=subprocess.DEVNULL, env=os.environ | {"HONE_CACHE_DIR": self.path("cache")})
+                                  stdin=subprocess.DEVNULL, env=os.environ | {"HONE_CACHE_DIR": self.path("cache")} | environment)
         except subprocess.TimeoutExpired:
             return "no end", "", f"no end within {seconds} s"
         finally:
