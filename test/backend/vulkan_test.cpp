@@ -432,6 +432,21 @@ TEST(Vulkan, AWeightMayBeLargerThanWhatIsBound) {
   EXPECT_EQ(got[1].real(0), sum);
 }
 
+// Mesa 22.3 narrows a remainder, and finds its comparison with a constant of 64 bits false.
+TEST(Vulkan, PositionsOfOpenSizesAreComparedWithConstants) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  const Dim n = Dim::symbol("n", 1, 1 << 20), h = Dim::symbol("h", 1, 1 << 20);
+  Function f;
+  const Value x = f.add_param(f32({n, 8, h, 1, 3}), "x");
+  f.add_result(pad_with(x, scalar(f.graph(), 0, DType::f32), {0, 0, 0, 0, 0}, {0, 0, 0, 1, 0}),
+               "y");
+  const auto plan = std::make_shared<const Plan>(vulkan_plan(f));
+  const Array a = sample_array(f32({2, 8, 3, 1, 3}), {}, Fill::random, 1);
+  const std::vector<Array> got =
+      Session(Executable::load(plan, open_device("vulkan")), {}).run(std::span(&a, 1));
+  EXPECT_TRUE(std::ranges::equal(got[0].bytes(), evaluate(f, std::span(&a, 1))[0].bytes()));
+}
+
 // If the size of subgroups is known, neighbours exchange values instead of meeting at barriers.
 TEST(Vulkan, NeighboursOfASubgroupExchangeValues) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";

@@ -4,7 +4,6 @@ import numpy as np
 from onnx import helper
 
 import nets_parts as part
-from case import Reject
 
 SMALL = (0.2, 3.0)  # numbers that have a logarithm, where made-up inputs have none
 

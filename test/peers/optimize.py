@@ -34,7 +34,7 @@ PEERS = ("reference", "onnxruntime")
 COMMAND_SECONDS = 240
 JOB_SECONDS = 900
 MEMORY = 12 << 30  # of addresses
-GOOD = ("ok", "refused", "unsupported", "settled", "both refuse", "accepted", "no peer", "no model")
+GOOD = ("ok", "unsupported", "settled", "both refuse", "accepted", "no peer", "no model")
 SHARE_OF_NETWORKS = 0.6
 
 
@@ -106,7 +106,7 @@ def message_of(out, error):
 
 
 def optimized(hone, options, more=()):
-    """The failures as (where, message), and whether a plan was written."""
+    """The exit code, and failures as (where, message): of the command, or of strategies."""
     code, out, error = hone("optimize", hone.path("model.onnx"), "-o", hone.path("plan.hone"), "--json", "-q",
                             "--budget", str(options.budget), "--rounds", "2", *options.further.split(), *more)
     if code != 0:
@@ -204,15 +204,15 @@ def work(job, options, skip, directory, say):
     kind, name, index = job
     started = time.monotonic()
     hone = Hone(options.hone, directory)
-    out = {"kind": kind, "name": name, "index": index, "text": "", "models": 0}
+    out = {"kind": kind, "name": name, "index": index, "text": ""}
     try:
         if kind == "suite":
             label = "/".join(name.split(os.sep)[-2:])
             out["text"] = label
             status, message = judge_folder(hone, name, label, options, say)
         else:
-            subject = {"network": subjects.Random, "operator": subjects.Row}[kind](name, index, options.seed) \
-                if kind in ("network", "operator") else subjects.Stored(name)
+            subject = subjects.Stored(name) if kind == "stored" else \
+                {"network": subjects.Random, "operator": subjects.Row}[kind](name, index, options.seed)
             out["text"] = subject.text
             subject.ask(skip, say)
             status, message = judge(hone, subject, options, say)
@@ -252,9 +252,9 @@ def jobs_of(options, root):
     only = set(options.only)
     chosen = lambda weights: {n: w for n, w in weights.items() if not only or n in only or n.rpartition(".")[2] in only}
     networks, operators = chosen({f: 1 for f in sorted(subjects.FAMILIES)}), chosen(subjects.row_names())
-    share = SHARE_OF_NETWORKS if networks and operators else 1
-    jobs = [("network", *pair) for pair in (numbered(networks, options.count * share) if networks else [])]
-    jobs += [("operator", *pair) for pair in (numbered(operators, options.count * (1 - share if networks else 1)) if operators else [])]
+    share = (SHARE_OF_NETWORKS if operators else 1) if networks else 0
+    jobs = [("network", *pair) for pair in numbered(networks, options.count * share)]
+    jobs += [("operator", *pair) for pair in numbered(operators, options.count * (1 - share))]
     files = [("suite", f, 0) for f in subjects.suite(root)] + [("stored", f, 0) for f in subjects.stored()]
     jobs += [j for j in files if not only or j[0] in only or os.path.basename(j[1]).removesuffix(".onnx") in only]
     if options.index is not None:

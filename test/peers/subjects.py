@@ -18,6 +18,7 @@ import settled
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 FAMILIES = nets_images.FAMILIES | nets_sequences.FAMILIES | nets_data.FAMILIES
+QUANTIZED = ("quant", "qlinear", "qdq", "dynamic", "qoperator", "integer", "qgemm")  # in names of stored models
 # By element size: of the largest result, and of each.
 TOLERANCE = {2: (1e-2, 2e-2), 4: (1e-4, 1e-3), 8: (1e-8, 1e-7)}
 
@@ -140,7 +141,7 @@ class Stored(Subject):
         self.runs = [given.get(k, {}) for k in sorted(given)] or [{}]
         self.expected = [expected.get(k, {}) for k in range(len(self.runs))]
         self.text, self.results = os.path.relpath(path, ROOT), {"onnxruntime": expected}
-        self.is_quantized = any(word in os.path.basename(path).lower() for word in ("quant", "qlinear", "qdq", "dynamic", "qoperator", "integer", "q_", "qgemm"))
+        self.is_quantized = any(word in os.path.basename(path).lower() for word in QUANTIZED)
 
     def wrong(self, run, got, say):
         for output, a in zip(self.model.graph.output, got):

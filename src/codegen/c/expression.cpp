@@ -279,7 +279,7 @@ std::string Renderer::emit(const Value& e) {
     return name_value(
         e, binary(helpers_, e.op(), DType::i64, number_of(a, is_short), number_of(b, is_short)));
   }
-  if (compares && is_near_)
+  if (compares && dialect_.has_groups)
     if (const auto a = near_position(e.operand(0)), b = near_position(e.operand(1)); a && b)
       return name_value(e, binary(helpers_, e.op(), DType::i32, *a, *b));
   if (e.is(ops::add))
@@ -297,7 +297,8 @@ std::optional<std::string> Renderer::near_position(const Value& e) {
   if (e.is(ops::dims)) {
     const Dim& d = e.attrs().dims("dims").at(0);
     // A narrower dtype would have truncated it.
-    if (byte_size(e.dtype()) < 4 || !fits_32_bits(d)) return std::nullopt;
+    constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
+    if (byte_size(e.dtype()) < 4 || d.low() < -limit || d.high() > limit) return std::nullopt;
     return number_of(d, true);
   }
   if (!e.is(ops::constant)) return std::nullopt;
