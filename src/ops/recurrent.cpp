@@ -19,22 +19,40 @@ void expect_shape(const Call& c, std::size_t operand, const Dims& dims) {
     equal_sizes(c, dims[i], c.shape(operand).dims[i], "sizes of operand ", operand, " at axis ", i);
 }
 
+// One Dim for sizes that must be equal, a number if one of them is: carried values keep their
+// types.
+struct StateSizes {
+  Dim batch, hidden;
+};
+
+// From the states, operands `first` and the next, each [batch, hidden].
+StateSizes state_sizes(const Call& c, std::size_t first) {
+  expect_rank(c, first, 2);
+  expect_rank(c, first + 1, 2);
+  const Shape &h = c.shape(first), &cell = c.shape(first + 1);
+  return {equal_sizes(c, h[0], cell[0], "batch sizes of the states"),
+          equal_sizes(c, h[1], cell[1], "sizes of the states")};
+}
+
 std::vector<Type> infer_cell(const Call& c) {
   expect_operands(c, 4);
   expect_dtype(c, 0, Accept::real);
   expect_same_dtype(c, 0, 4);
-  expect_rank(c, 1, 2);
-  const Dim &batch = c.shape(1)[0], &hidden = c.shape(1)[1];
-  expect_shape(c, 0, {batch, hidden * Dim(4)});
-  expect_shape(c, 2, {batch, hidden});
-  expect_shape(c, 3, {hidden * Dim(4), hidden});
-  return {c.type(1), c.type(1)};
+  expect_rank(c, 0, 2);
+  StateSizes s = state_sizes(c, 1);
+  s.batch = equal_sizes(c, c.shape(0)[0], s.batch, "batch sizes of operands 0 and 1");
+  expect_shape(c, 0, {s.batch, s.hidden * Dim(4)});
+  expect_shape(c, 3, {s.hidden * Dim(4), s.hidden});
+  const Type state(c.type(1).dtype, {s.batch, s.hidden});
+  return {state, state};
 }
 
 Values expand_cell(const Call& c) {
-  Value h = c.operands[1], cell = c.operands[2];
-  Value gates = c.operands[0] + dot_general(h, c.operands[3], {}, {{1, 1}});
-  const Dim& hidden = h.shape()[1];
+  const Dim &batch = c.results[0].shape[0], &hidden = c.results[0].shape[1], all = hidden * Dim(4);
+  Value h = reshape_to(c.operands[1], {batch, hidden}),
+        cell = reshape_to(c.operands[2], {batch, hidden}),
+        weights = reshape_to(c.operands[3], {all, hidden});
+  Value gates = reshape_to(c.operands[0], {batch, all}) + dot_general(h, weights, {}, {{1, 1}});
   const Dim sizes[] = {hidden, hidden, hidden, hidden};
   Values part = split_axis(gates, 1, sizes);
   cell = ops::sigmoid(part[2]) * cell + ops::sigmoid(part[0]) * ops::tanh(part[3]);
@@ -68,21 +86,20 @@ std::vector<Type> infer_lstm(const Call& c) {
   expect_dtype(c, 0, Accept::real);
   expect_same_dtype(c, 0, 6);
   expect_rank(c, 0, 3);
-  expect_rank(c, 4, 2);
   integer_attr(c, "reverse", 0);
-  const Dim &steps = c.shape(0)[0], &batch = c.shape(0)[1], &inputs = c.shape(0)[2],
-            &hidden = c.shape(4)[1];
-  expect_shape(c, 1, {hidden * Dim(4), inputs});
-  expect_shape(c, 2, {hidden * Dim(4), hidden});
-  expect_shape(c, 3, {hidden * Dim(4)});
-  expect_shape(c, 4, {batch, hidden});
-  expect_shape(c, 5, {batch, hidden});
+  StateSizes s = state_sizes(c, 4);
+  s.batch = equal_sizes(c, c.shape(0)[1], s.batch, "batch sizes of operands 0 and 4");
   if (c.operands.size() > 6) {
     expect_dtype(c, 6, Accept::integer);
-    expect_shape(c, 6, {batch});
+    expect_rank(c, 6, 1);
+    s.batch = equal_sizes(c, c.shape(6)[0], s.batch, "batch sizes of operands 6 and 0");
   }
-  Type state(c.type(0).dtype, {batch, hidden});
-  return {Type(state.dtype, {steps, batch, hidden}), state, state};
+  const Dim gates = s.hidden * Dim(4);
+  expect_shape(c, 1, {gates, c.shape(0)[2]});
+  expect_shape(c, 2, {gates, s.hidden});
+  expect_shape(c, 3, {gates});
+  const Type state(c.type(0).dtype, {s.batch, s.hidden});
+  return {Type(state.dtype, {c.shape(0)[0], s.batch, s.hidden}), state, state};
 }
 
 struct Step {
@@ -161,9 +178,17 @@ Values looped_lstm(const Call& c, Value gates, bool reverse) {
   return {loop.result(at_y), loop.result(at_h), loop.result(at_c)};
 }
 
-Values expand_lstm(const Call& c) {
-  Value gates = dot_general(c.operands[0], c.operands[1], {}, {{2, 1}});
-  gates = gates + broadcast_to(c.operands[3], gates.shape());
+Values expand_lstm(const Call& call) {
+  const Dims &y = call.results[0].shape.dims, &state = call.results[1].shape.dims;
+  const Dim gate_count = state[1] * Dim(4);
+  Values operands(call.operands.begin(), call.operands.end());
+  operands[2] = reshape_to(operands[2], {gate_count, state[1]});
+  for (std::size_t i : {4U, 5U}) operands[i] = reshape_to(operands[i], state);
+  if (operands.size() > 6) operands[6] = reshape_to(operands[6], {state[0]});
+  const Call c{call.op, operands, call.attrs, call.graph, call.results};
+  Value gates = dot_general(operands[0], operands[1], {}, {{2, 1}});
+  gates = reshape_to(gates, {y[0], y[1], gate_count});
+  gates = gates + broadcast_to(operands[3], gates.shape());
   bool reverse = c.attrs.integer("reverse") != 0;
   std::optional<std::int64_t> steps = c.shape(0)[0].as_number();
   if (steps && *steps > 0 && *steps <= most_unrolled)

@@ -102,6 +102,20 @@ std::pair<Value, Value> of_one_depth(Value a, Value b) {
   return {a, b};
 }
 
+Value with_sizes(Value v, const Dims& sizes, std::string_view what) {
+  const std::string why = cat(what, " is ", v.type(), ", expected ", Shape(sizes));
+  if (v.rank() != static_cast<int>(sizes.size())) throw UserError(why);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    v.graph().require_equal(v.shape().dims[i], sizes[i], why);
+  return reshape_to(v, sizes);
+}
+
+Dim settled(std::span<const Dim> equal_sizes) {
+  for (const Dim& d : equal_sizes)
+    if (d.is_number()) return d;
+  return equal_sizes.front();
+}
+
 Dims ones(std::size_t n) { return Dims(n, Dim(1)); }
 
 }  // namespace hone::onnx

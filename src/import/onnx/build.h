@@ -2,6 +2,9 @@
 // independent of the node: see context.h for node access.
 #pragma once
 
+#include <span>
+#include <string_view>
+
 #include "ops/common.h"
 
 namespace hone::onnx {
@@ -46,6 +49,12 @@ Value take_along(Value x, Value index, int axis);
 // [.., m, k] and [.., k, n]: if k is a number in one, it becomes a number in both, so that weights
 // stay known.
 std::pair<Value, Value> of_one_depth(Value a, Value b);
+
+// v with the given sizes: axes that differ are checked at run time (unless they are known to be
+// equal). Fails when the rank or a size cannot be equal. `what` names v in errors.
+Value with_sizes(Value v, const Dims& sizes, std::string_view what);
+// The size that stands for several which must be equal: a number if there is one, else the first.
+Dim settled(std::span<const Dim> equal_sizes);
 
 Dims ones(std::size_t n);
 

@@ -1,6 +1,7 @@
 // RNN, GRU and LSTM with all options, and com.microsoft's 8-bit LSTM. An LSTM without options is an
 // operation of its own.
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "base/amount.h"
@@ -220,11 +221,14 @@ std::vector<Cell> cells(NodeContext& c, const Kind& kind, int directions) {
 
 // ==== operands
 
-// Time first: [steps, b, i], states [directions, b, h].
+// Time first: [steps, b, i], states [directions, b, h]. Sizes that must be equal are one Dim, so
+// that what a loop carries keeps its type.
 struct Sources {
-  Value x, w, r, lengths;  // weights [directions, gates * h, i] and [directions, gates * h, h]
-  Values states;
-  Dim hidden;
+  Value x = {}, w = {},
+        r = {};  // weights [directions, gates * h, i] and [directions, gates * h, h]
+  Value bias = {}, peepholes = {}, lengths = {};
+  Values states = {};
+  Dim hidden = {};
 };
 
 // Integer weights [directions, i, gates * h] as reals, with the usual axis order. There is one
@@ -239,55 +243,100 @@ Value weights_of_8_bits(NodeContext& c, std::size_t weights, std::size_t scale) 
   return transpose_by(number * fit(c.in(scale)), Axes{0, 2, 1});
 }
 
-Sources sources(NodeContext& c, const Kind& kind, int directions, bool batch_first) {
-  Sources s{c.in(0), c.in(1), c.in(2), c.has(4) ? cast_to(c.in(4), DType::i64) : Value(), {}, 0};
-  if (s.x.rank() != 3 || c.in(1).rank() != 3 || c.in(2).rank() != 3)
-    c.fail(cat("inputs 'X', 'W' and 'R' are ", s.x.type(), ", ", c.in(1).type(), " and ",
+void check_ranks(NodeContext& c) {
+  if (c.in(0).rank() != 3 || c.in(1).rank() != 3 || c.in(2).rank() != 3)
+    c.fail(cat("inputs 'X', 'W' and 'R' are ", c.in(0).type(), ", ", c.in(1).type(), " and ",
                c.in(2).type(), ", expected three axes each"));
+  const auto expect = [&](std::size_t i, std::string_view name, int rank, std::string_view axes) {
+    if (c.has(i) && c.in(i).rank() != rank) c.bad_input(i, name, axes);
+  };
+  expect(3, "B", 2, "two axes");
+  expect(4, "sequence_lens", 1, "one axis");
+  expect(5, "initial_h", 3, "three axes");
+}
+
+void check_cell_ranks(NodeContext& c) {
+  if (c.has(6) && c.in(6).rank() != 3) c.bad_input(6, "initial_c", "three axes");
+  if (c.has(7) && c.in(7).rank() != 2) c.bad_input(7, "P", "two axes");
+}
+
+// The size of the batch and of the state, from all operands that have it.
+Dim batch_of(NodeContext& c, const Value& x, const Values& states) {
+  std::vector<Dim> all = {x.shape()[1]};
+  if (c.has(4)) all.push_back(c.in(4).shape()[0]);
+  for (const Value& v : states) all.push_back(v.shape()[1]);
+  return settled(all);
+}
+
+Dim hidden_of(NodeContext& c, const Value& r, const Values& states) {
+  std::vector<Dim> all = {r.shape()[2]};
+  for (const Value& v : states) all.push_back(v.shape()[2]);
+  const Dim hidden = settled(all);
+  if (!c.has_attribute("hidden_size")) return hidden;
+  const std::int64_t given = c.integer("hidden_size", 0);
+  if (prove_equal(hidden, given) == false)
+    c.bad_attribute("hidden_size", given, cat(hidden, ", as in the weights"));
+  return given;
+}
+
+Sources sources(NodeContext& c, const Kind& kind, int directions, bool batch_first) {
+  check_ranks(c);
+  if (kind.has_cell_state) check_cell_ranks(c);
+  Sources s{.x = c.in(0), .w = c.in(1), .r = c.in(2)};
   if (kind.in_8_bits) {
     s.x = in_8_bits(s.x);
     s.w = weights_of_8_bits(c, 1, 8);
     s.r = weights_of_8_bits(c, 2, 10);
   }
   if (batch_first) s.x = transpose_by(s.x, Axes{1, 0, 2});
-  s.hidden = s.r.shape()[2];
-  if (std::int64_t given = c.integer("hidden_size", 0);
-      c.has_attribute("hidden_size") && prove_equal(s.hidden, given) == false)
-    c.bad_attribute("hidden_size", given, cat(s.hidden, ", as in the weights"));
-  Shape state{directions, s.x.shape()[1], s.hidden};
-  for (std::size_t i = 0; i < (kind.has_cell_state ? 2u : 1u); ++i) {
-    if (!c.has(5 + i))
-      s.states.push_back(filled(c.graph(), s.x.dtype(), state, 0));
-    else
-      s.states.push_back(batch_first ? transpose_by(c.in(5 + i), Axes{1, 0, 2}) : c.in(5 + i));
-  }
+  const std::size_t count = kind.has_cell_state ? 2 : 1;
+  Values given;
+  for (std::size_t i = 5; i < 5 + count; ++i)
+    if (c.has(i)) given.push_back(batch_first ? transpose_by(c.in(i), Axes{1, 0, 2}) : c.in(i));
+  const Dim batch = batch_of(c, s.x, given), inputs = s.w.shape()[2];
+  s.hidden = hidden_of(c, s.r, given);
+  const Dim gates = s.hidden * Dim(kind.gates);
+  s.x = with_sizes(s.x, {s.x.shape()[0], batch, settled(std::array{s.x.shape()[2], inputs})},
+                   "input 'X'");
+  s.w = with_sizes(s.w, {directions, gates, s.x.shape()[2]}, "input 'W'");
+  s.r = with_sizes(s.r, {directions, gates, s.hidden}, "input 'R'");
+  if (c.has(3)) s.bias = with_sizes(c.in(3), {directions, gates * Dim(2)}, "input 'B'");
+  if (c.has(4))
+    s.lengths = with_sizes(cast_to(c.in(4), DType::i64), {batch}, "input 'sequence_lens'");
+  if (kind.has_cell_state && c.has(7))
+    s.peepholes = with_sizes(c.in(7), {directions, s.hidden * Dim(3)}, "input 'P'");
+  const Dims state = {directions, batch, s.hidden};
+  auto next = given.begin();
+  for (std::size_t i = 5; i < 5 + count; ++i)
+    s.states.push_back(
+        c.has(i) ? with_sizes(*next++, state, i == 5 ? "input 'initial_h'" : "input 'initial_c'")
+                 : filled(c.graph(), s.x.dtype(), Shape(state), 0));
   return s;
 }
 
 // Biases of the input gates and of the recurrence, [gates * h] each.
-std::pair<Value, Value> biases(NodeContext& c, int d, const Dim& size) {
-  if (!c.has(3)) {
-    Value none = filled(c.graph(), c.in(0).dtype(), {size}, 0);
+std::pair<Value, Value> biases(const Sources& s, int d, const Dim& size) {
+  if (!s.bias) {
+    Value none = filled(s.x.graph(), s.x.dtype(), {size}, 0);
     return {none, none};
   }
-  Value both = take_axis(c.in(3), 0, d);
+  Value both = take_axis(s.bias, 0, d);
   return {slice_axis(both, 0, 0, size), slice_axis(both, 0, size, size)};
 }
 
-Stepped one_direction(NodeContext& c, const Kind& kind, const Cell& cell, const Sources& s, int d,
-                      bool reverse) {
+Stepped one_direction(const Kind& kind, const Cell& cell, const Sources& s, int d, bool reverse) {
   const Dim size = s.hidden * Dim(kind.gates);
   Value w = take_axis(s.w, 0, d), r = take_axis(s.r, 0, d);
-  auto [input_bias, bias] = biases(c, d, size);
+  auto [input_bias, bias] = biases(s, d, size);
   Values constants = {r};
   if (kind.step == gru_step) {
     // The recurrence bias of the last gate is inside the product with the reset gate.
     const Dim outer = s.hidden * Dim(2);
     constants.push_back(slice_axis(bias, 0, outer, s.hidden));
     Value rest = slice_axis(bias, 0, 0, outer);
-    bias = concat_values(Values{rest, filled(c.graph(), w.dtype(), {s.hidden}, 0)}, 0);
+    bias = concat_values(Values{rest, filled(w.graph(), w.dtype(), {s.hidden}, 0)}, 0);
   }
-  if (cell.has_peepholes) constants.push_back(take_axis(c.in(7), 0, d));
+  if (cell.has_peepholes) constants.push_back(take_axis(s.peepholes, 0, d));
   Value gates = dot_general(s.x, w, {}, {{2, 1}});
   gates = gates + broadcast_to(input_bias + bias, gates.shape());
   if (s.lengths) constants.push_back(s.lengths);
@@ -315,7 +364,7 @@ Values recurrent_import(NodeContext& c, const Kind& kind) {
   std::vector<Values> last(s.states.size());
   for (int d = 0; d < directions; ++d) {
     Stepped made =
-        one_direction(c, kind, all[static_cast<std::size_t>(d)], s, d, way == "reverse" || d == 1);
+        one_direction(kind, all[static_cast<std::size_t>(d)], s, d, way == "reverse" || d == 1);
     y.push_back(unsqueeze(made.y, {1}));
     for (std::size_t i = 0; i < last.size(); ++i) last[i].push_back(unsqueeze(made.states[i], {0}));
   }
