@@ -349,6 +349,7 @@ Values group_query_attention(NodeContext& c) {
   const Dim room = past_k ? max(before, total) : total;
   // The position of the first new token: after each batch's past; a first prompt starts at 0.
   Value last = cast_to(flatten(c.in(5)), DType::i64);
+  require_within(last, 0, room - Dim(1), "a position in 'seqlens_k'");
   Value first = last - broadcast_to(size_value(g, queries - Dim(1), DType::i64), last.shape());
   first = ops::maximum(first, integer_like(first, 0));
   Value places = plus(reshape_to(first, {batch, 1}), iota_value(g, DType::i64, {1, queries}, 1));

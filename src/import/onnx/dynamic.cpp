@@ -62,9 +62,9 @@ Values compress(NodeContext& c) {
   if (condition.rank() != 1 || condition.dtype() != DType::b1)
     c.bad_input(1, "condition", "bool of one axis");
   const Dim size = x.shape()[static_cast<int>(axis)], given = condition.shape()[0];
-  if ((given - size).low() > 0)
-    c.fail(cat("input 1 ('condition') has ", amount(given, "element", "elements"),
-               ", expected at most ", size, ", the size of axis ", axis));
+  c.graph().require_equal(max(given, size), size,
+                          cat("input 1 ('condition') has ", amount(given, "element", "elements"),
+                              ", expected at most ", size, ", the size of axis ", axis));
   Chosen found = chosen(condition);
   const Dim n = c.measured(found.count, given);
   return {ops::gather(Values{x, front(found.places, n)}, {{"axis", axis}})};

@@ -7,6 +7,7 @@
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/forest.h"
+#include "ops/require.h"
 #include "type/text.h"
 
 namespace hone::onnx {
@@ -23,6 +24,7 @@ Values array_feature_extractor(NodeContext& c) {
   Value x = c.in(0);
   if (x.rank() == 0) c.bad_input(0, "X", "at least one axis");
   if (x.rank() == 1) x = unsqueeze(x, {0});
+  require_within(c.in(1), 0, x.shape()[-1] - Dim(1), "index");
   return {ops::gather(Values{x, flatten(c.in(1))}, {{"axis", std::int64_t{x.rank() - 1}}})};
 }
 

@@ -345,6 +345,7 @@ Values roi_align(NodeContext& c) {
     c.fail(cat("inputs 'X', 'rois' and 'batch_indices' are ", x.type(), ", ", rois.type(), " and ",
                images.type(), ", expected 4, 2 and 1 axes"));
   if (images.shape()[0].is_number()) rois = reshape_to(rois, {images.shape()[0], rois.shape()[1]});
+  require_within(images, 0, x.shape()[0] - Dim(1), "an image of 'batch_indices'");
   std::string_view mode = c.text("mode", "avg");
   const std::int64_t samples = c.integer("sampling_ratio", 0);
   std::string_view where_to =
