@@ -164,7 +164,8 @@ TEST(Dynamic, SliceTakesBoundsOfTheRun) {
         const std::int64_t n = 7, last = step > 0 ? n : n - 1, least = step > 0 ? 0 : -1;
         auto bound = [&](std::int64_t at) { return std::clamp(at < 0 ? at + n : at, least, last); };
         std::vector<double> expected;
-        for (std::int64_t i = bound(start); step > 0 ? i < bound(end) : i > bound(end); i += step)
+        for (std::int64_t i = std::max<std::int64_t>(bound(start), 0);
+             step > 0 ? i < bound(end) : i > bound(end); i += step)
           expected.push_back(static_cast<double>(i));
         EXPECT_EQ(numbers_of(evaluate(f, std::vector{x, list({start}), list({end})}).at(0)),
                   expected)

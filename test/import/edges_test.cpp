@@ -101,6 +101,35 @@ TEST(Edges, RoiAlignChoosesItsNumberOfSamples) {
   EXPECT_NE(pooled(0), pooled(1));
 }
 
+TEST(Edges, RoiAlignRefusesImagesThatAreNotThere) {
+  for (const bool is_constant : {false, true})
+    for (const std::int64_t ratio : {0, 2})
+      for (const std::int64_t image : {0, 1, 2, -1}) {
+        OneNode model("RoiAlign", {{"x", counting({2, 1, 3, 3})},
+                                   {"rois", reals({1, 4}, {0, 0, 2, 2})},
+                                   {"i", Array::from_ints(Integers{image}), is_constant}});
+        set_int(*model.node, "sampling_ratio", ratio);
+        if (image == 0 || image == 1)
+          EXPECT_NO_THROW(model.run());
+        else
+          expect_contains(model.refusal(),
+                          cat("an image of 'batch_indices' is ", image, ", expected 0 to 1"));
+      }
+}
+
+// "starts[i] is clamped into the range [0, dims[axes[i]]-1] for negative stepping".
+TEST(Edges, ASliceBackwardsFromBeforeTheAxisHasItsFirstElement) {
+  for (const bool is_constant : {false, true})
+    for (const std::int64_t start : {-5, -6, -12, 0}) {
+      OneNode model("Slice", {{"x", counting({5})},
+                              {"s", Array::from_ints(Integers{start}), is_constant},
+                              {"e", Array::from_ints(Integers{-20}), is_constant},
+                              {"a", Array::from_ints(Integers{0}), true},
+                              {"t", Array::from_ints(Integers{-1}), true}});
+      EXPECT_EQ(model.run()[0], reals({1}, {0})) << start;
+    }
+}
+
 TEST(Edges, CubicSamplesNearTheBorderRepeatElementsNotPlaces) {
   const std::vector<float> row = {3, -1, 4, 1, -5, 9};
   std::vector<float> grid;

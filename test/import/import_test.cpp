@@ -428,8 +428,9 @@ TEST(Sizes, BoundsOfUnknownSignArePlaced) {
   EXPECT_EQ(b.run({reals({1}, {7})})[0], reals({1}, {7}));     // start = -2, clamped
 }
 
-// Compared with a plain loop for all starts, ends and steps.
-TEST(Sizes, SliceIsThatOfNumpy) {
+// Compared with a plain loop for all starts, ends and steps. Other than in NumPy, a start before
+// the axis is its first element also where the step is negative.
+TEST(Sizes, SliceTakesWhatALoopTakes) {
   for (std::int64_t start = -6; start <= 6; ++start)
     for (std::int64_t end = -6; end <= 6; ++end)
       for (std::int64_t step : {-3, -2, -1, 1, 2, 3}) {
@@ -442,13 +443,13 @@ TEST(Sizes, SliceIsThatOfNumpy) {
         b.node("Slice", {"x", "s", "e", "a", "t"}, {"y"});
         b.output("y");
         const std::int64_t n = 4;
-        auto clamp = [&](std::int64_t at) {
-          at = at < 0 ? at + n : at;
-          return step > 0 ? std::clamp<std::int64_t>(at, 0, n)
-                          : std::clamp<std::int64_t>(at, -1, n - 1);
+        const auto clamp = [&](std::int64_t at, std::int64_t least) {
+          return std::clamp<std::int64_t>(at < 0 ? at + n : at, step > 0 ? 0 : least,
+                                          step > 0 ? n : n - 1);
         };
+        const std::int64_t last = clamp(end, -1);
         std::vector<float> expected;
-        for (std::int64_t i = clamp(start); step > 0 ? i < clamp(end) : i > clamp(end); i += step)
+        for (std::int64_t i = clamp(start, 0); step > 0 ? i < last : i > last; i += step)
           expected.push_back(static_cast<float>(i));
         Array got = b.run({reals({4}, {0, 1, 2, 3})})[0];
         EXPECT_EQ(got, reals({static_cast<std::int64_t>(expected.size())}, expected))

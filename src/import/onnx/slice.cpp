@@ -45,9 +45,10 @@ Value slice_one(NodeContext& c, Value x, int axis, const Dim& start, const Dim& 
     to = clamped(to, 0, size);
     return slice_axis(x, axis, from, ceil_div(max(to - from, 0), step), step);
   }
-  // Backwards the end is before the last element taken: -1 is before the first of the axis.
+  // Backwards the end is before the last element taken: -1 is before the first of the axis. A start
+  // before the axis is its first element.
   Dim last = size - Dim(1);
-  from = clamped(from, -1, last);
+  from = clamped(from, 0, last);
   to = clamped(to, -1, last);
   return slice_axis(x, axis, from, ceil_div(max(from - to, 0), -step), step);
 }
@@ -115,7 +116,7 @@ Value open_slice_one(NodeContext& c, Value x, int axis, Value start, Value end, 
   const std::int64_t by = forward ? step : -step;
   const Dim last = forward ? size : size - Dim(1);
   hone::Graph& g = x.graph();
-  Value from = clamped_bound(start, size, forward ? 0 : -1, last),
+  Value from = clamped_bound(start, size, 0, last),
         to = clamped_bound(end, size, forward ? 0 : -1, last);
   Value span = ops::maximum(forward ? to - from : from - to, integer(g, 0));
   Value count = ops::div(span + integer(g, by - 1), integer(g, by));
@@ -132,11 +133,11 @@ Value open_step_one(NodeContext& c, Value x, int axis, Value start, Value end, V
   step = cast_to(reshape_to(step, {}), DType::i64);
   Value zero = integer(g, 0), one = integer(g, 1);
   Value forward = ops::lt(zero, step);
-  auto bound = [&](Value at) {
+  const auto bound = [&](Value at, std::int64_t backwards_from) {
     return ops::select(forward, clamped_bound(at, size, 0, size),
-                       clamped_bound(at, size, -1, size - Dim(1)));
+                       clamped_bound(at, size, backwards_from, size - Dim(1)));
   };
-  Value from = bound(start), to = bound(end);
+  Value from = bound(start, 0), to = bound(end, -1);
   Value span = ops::maximum(ops::select(forward, to - from, from - to), zero);
   // No axis is longer, and the most negative number has no opposite.
   Value by = ops::select(forward, step, -ops::maximum(step, integer(g, -unbounded)));
