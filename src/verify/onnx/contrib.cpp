@@ -146,6 +146,49 @@ std::vector<Numbers> matmul_in_bits(Call& c) {
   return {out};
 }
 
+// Gauss-Jordan elimination with the largest element left as pivot. Matrices that are nearly
+// singular have no inverse to compare with.
+std::vector<Numbers> inverse(Call& c) {
+  Numbers out = c.in(0);
+  const std::int64_t n = out.dims.back();
+  if (c.rank() < 2 || out.dims[out.dims.size() - 2] != n) throw NotJudged();
+  const auto size = static_cast<std::size_t>(n);
+  for (std::size_t first = 0; n > 0 && first < out.values.size(); first += size * size) {
+    double* const m = out.values.data() + first;
+    std::vector<std::size_t> rows, columns;  // of the pivots
+    double most = 0;
+    while (rows.size() < size) {
+      std::size_t row = 0, column = 0;
+      double pivot = 0;
+      for (std::size_t i = 0; i < size * size; ++i) {
+        if (std::ranges::count(rows, i / size) || std::ranges::count(columns, i % size)) continue;
+        if (std::fabs(m[i]) <= std::fabs(pivot)) continue;
+        pivot = m[i], row = i / size, column = i % size;
+      }
+      most = std::max(most, std::fabs(pivot));
+      if (!(std::fabs(pivot) > 0.02 * most)) throw NotJudged();
+      for (std::size_t j = 0; j < size; ++j) m[row * size + j] /= j == column ? 1 : pivot;
+      m[row * size + column] = 1 / pivot;
+      for (std::size_t i = 0; i < size; ++i) {
+        if (i == row) continue;
+        const double factor = m[i * size + column];
+        for (std::size_t j = 0; j < size; ++j)
+          m[i * size + j] -= j == column ? 0 : factor * m[row * size + j];
+        m[i * size + column] = -factor / pivot;
+      }
+      rows.push_back(row), columns.push_back(column);
+    }
+    // Rows and columns were exchanged in place: element (row, column) of step i belongs at
+    // (column, row).
+    std::vector<double> placed(size * size);
+    for (std::size_t i = 0; i < size; ++i)
+      for (std::size_t j = 0; j < size; ++j)
+        placed[columns[i] * size + rows[j]] = m[rows[i] * size + columns[j]];
+    std::ranges::copy(placed, m);
+  }
+  return {out};
+}
+
 constexpr MeaningRow contrib_rows[] = {
     {"com.microsoft.BiasGelu", bias_gelu},
     {"com.microsoft.BiasSoftmax", bias_softmax},
@@ -154,6 +197,7 @@ constexpr MeaningRow contrib_rows[] = {
     {"com.microsoft.FusedMatMul", fused_matmul},
     {"com.microsoft.TransposeMatMul", fused_matmul},
     {"com.microsoft.ExpandDims", expand_dims},
+    {"com.microsoft.Inverse", inverse},
     {"com.microsoft.MatMulNBits", matmul_in_bits},
     {"com.microsoft.SkipLayerNormalization", skip_normalization},
     {"com.microsoft.SkipSimplifiedLayerNormalization", skip_normalization},
