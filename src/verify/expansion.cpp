@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "ir/measured.h"
 #include "ops/expand.h"
 #include "ops/ops.h"
 #include "ref/expected.h"
@@ -123,8 +124,9 @@ void check_stability(const Function& call, const Sizing& sizes, const std::strin
 
 }  // namespace
 
-void check_expansions(const Function& f, const Sizing& sizes) {
+void check_expansions(const Function& f, const Sizing& of_inputs) {
   constexpr std::int64_t most_flops = 3'000'000;
+  const Sizing sizes = with_measured(of_inputs, measured_sizes(f.graph()), f.graph().checks());
   std::unordered_set<std::uint64_t> seen;
   for (NodeId n : live_nodes(f)) {
     const Op& op = f.graph().op(n);

@@ -320,6 +320,12 @@ TEST(Verify, AnExpansionIsHeldAgainstTheDefinition) {
   const Function open =
       of_x(f32({Dim::symbol("data", 1, 9)}), [](Value x) { return ops::relu(x); });
   check_expansions(open, {});  // a size known only at run time is not checked
+  Function measured;
+  const Dim some = Dim::symbol("some", 0, 9);
+  ops::measure(measured.add_param(i64({}), "n"), {{"symbol", Dims{some}}, {"high", Dims{9}}});
+  const Value one = scalar(measured.graph(), 1, DType::f32);
+  measured.add_result(ops::softmax(broadcast_to(one, {some}), {{"axis", std::int64_t{0}}}), "y");
+  check_expansions(measured, {});  // unless the function measures it
   Op wrong = half;
   wrong.expand = [](const Call& c) -> Values { return {c.operands[0] * 0.51}; };
   std::string why = check(wrong);
