@@ -56,6 +56,9 @@ Value coordinates(NodeContext& c, const How& how, const Stretch& s) {
   if (how.coordinates == "align_corners") return by_corners(y, length, last);
   Value half = (y + 0.5) * s.below / s.above - 0.5;
   if (how.coordinates == "half_pixel") return half;
+  const bool has_tf_mode = c.opset() < 13;
+  if (has_tf_mode && how.coordinates == "tf_half_pixel_for_nn")
+    return (y + 0.5) * s.below / s.above;
   if (how.coordinates == "pytorch_half_pixel")
     return where(broadcast_to(equals(length, 1), y.shape()), constant_like(y, -0.5), half);
   if (how.coordinates == "half_pixel_symmetric")
@@ -70,8 +73,8 @@ Value coordinates(NodeContext& c, const How& how, const Stretch& s) {
   }
   c.bad_attribute(
       "coordinate_transformation_mode", how.coordinates,
-      "half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, "
-      "or tf_crop_and_resize");
+      cat("half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, ", "asymmetric",
+          has_tf_mode ? ", tf_half_pixel_for_nn" : "", " or tf_crop_and_resize"));
 }
 
 Value nearest_index(NodeContext& c, const How& how, Value x) {

@@ -1,6 +1,7 @@
 #include "import/onnx/tensor.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstring>
 
@@ -232,6 +233,15 @@ std::int32_t data_type_of(DType t) {
 std::string data_type_name(std::int32_t n) {
   if (n < 0 || n >= static_cast<std::int32_t>(std::size(data_types))) return cat("type ", n);
   return std::string(data_types[n].name);
+}
+
+std::optional<std::int32_t> data_type_named(std::string_view name) {
+  for (std::size_t i = 0; i < std::size(data_types); ++i)
+    if (std::ranges::equal(name, data_types[i].name, {}, [](char c) {
+          return static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+        }))
+      return static_cast<std::int32_t>(i);
+  return std::nullopt;
 }
 
 const std::shared_ptr<const MappedFile>& TensorFiles::open(std::string_view location) {

@@ -21,6 +21,8 @@ std::optional<DType> dtype_of(std::int32_t data_type);
 std::int32_t data_type_of(DType);
 // "FLOAT", "STRING", ...; "type 99" for an unknown number.
 std::string data_type_name(std::int32_t data_type);
+// The number of a type by its name, in capital or small letters.
+std::optional<std::int32_t> data_type_named(std::string_view name);
 
 // The files with a model's tensors: the model file and the external files that tensors name.
 class TensorFiles {
