@@ -197,6 +197,7 @@ int aot(Words words) {
     throw UsageError(
         "--output is missing: give the directory to write with -o DIR\nSee hone aot --help.");
 
+  options.import.has_broadcast_variants = false;  // a program has one function
   Loaded loaded = load_model(options, a);
   CompileOptions compiled = compile_options(options);
   const Backend& host = host_backend();

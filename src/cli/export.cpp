@@ -96,6 +96,7 @@ int export_model(Words words) {
   if (!a.parse(words)) return exit_ok;
   if (output.empty()) output = "exported.onnx";
   check_writable(output, "--output");
+  options.import.has_broadcast_variants = false;  // a file holds one function
   const Loaded loaded = load(options, a);
   const OutputFile outputs[] = {{"--output", output}, {"--output", output + ".data"}};
   check_outputs(outputs, loaded.file.path);

@@ -65,12 +65,16 @@ void check_options(const Source& source, const CompileOptions& options) {
                     options.most_variants, "; give sizes with --dim, or fewer targets");
 }
 
-// Variants share their parameters, so sizes are unified in all of them or in none.
+// Variants share their parameters: where they would differ, sizes are unified inside only.
 Source unified(const Source& source) {
   Source out = source;
   for (SourceVariant& v : out.variants) v.function = unify_sizes(v.function);
-  for (const SourceVariant& v : out.variants)
-    if (v.function.param_types() != out.variants[0].function.param_types()) return source;
+  const auto has_first_types = [&](const SourceVariant& v) {
+    return v.function.param_types() == out.variants[0].function.param_types();
+  };
+  if (std::ranges::all_of(out.variants, has_first_types)) return out;
+  for (std::size_t i = 0; i < out.variants.size(); ++i)
+    out.variants[i].function = unify_sizes_inside(source.variants[i].function);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "ir/measured.h"
+#include "ops/common.h"
 
 namespace hone {
 
@@ -69,7 +70,27 @@ class Substitution {
       out.add_param((*this)(p.value.type()), p.name, p.donated, p.required);
     for (const DimCheck& c : f.graph().checks())
       out.graph().require_equal((*this)(c.a), (*this)(c.b), c.message);
-    Copier copy(f, out);
+    fill(f, Copier(f, out), out);
+    return out;
+  }
+
+  // Parameters keep their types.
+  Function inside(const Function& f) const {
+    Function out;
+    for (const Function::Param& p : f.params())
+      out.add_param(p.value.type(), p.name, p.donated, p.required);
+    for (const DimCheck& c : f.graph().checks()) out.graph().add_check(c);
+    Values params;
+    for (const Function::Param& p : out.params())
+      params.push_back(p.value.type().is_tensor()
+                           ? reshape_to(p.value, (*this)(p.value.type()).shape.dims)
+                           : p.value);
+    fill(f, Copier(f, params, out), out);
+    return out;
+  }
+
+ private:
+  void fill(const Function& f, Copier copy, Function& out) const {
     for (NodeId n : live_nodes(f)) {
       if (copy.has(n)) continue;
       OriginScope scope(out.graph(), copy.origins_in_target(n));
@@ -80,10 +101,8 @@ class Substitution {
       copy.set(n, std::move(results));
     }
     for (const Function::Result& r : f.results()) out.add_result(copy(r.value), r.name);
-    return out;
   }
 
- private:
   Attr attribute(const Attr& a) const {
     if (auto* dims = std::get_if<Dims>(&a)) {
       Dims out;
@@ -104,6 +123,12 @@ Function unify_sizes(const Function& f) {
   Names names;
   collect(f, names);
   return names.empty() ? f : Substitution(names)(f);
+}
+
+Function unify_sizes_inside(const Function& f) {
+  Names names;
+  collect(f, names);
+  return names.empty() ? f : Substitution(names).inside(f);
 }
 
 Function substitute_sizes(const Function& f, const std::map<std::string, Dim>& by_name) {

@@ -13,6 +13,8 @@ namespace hone {
 // For every check of the form symbol == symbol (in bodies too), replaces one symbol by the other
 // everywhere; binding inputs to symbols then reports any contradiction.
 Function unify_sizes(const Function&);
+// The same inside the function; its parameters keep their types, and the checks stay.
+Function unify_sizes_inside(const Function&);
 
 // The function with some symbols replaced by the Dims of the given names, in types, attributes,
 // checks and bodies.

@@ -17,6 +17,19 @@ bool Assumptions::holds(const Dim& condition) const {
   throw OpenQuestion{condition};
 }
 
+bool Assumptions::take_as_equal(const Dim& a, const Dim& b) const {
+  if (!are_equal_) return false;
+  if (const Dim both = equal(a, b);
+      std::ranges::find(taken_as_equal_, both) == taken_as_equal_.end())
+    taken_as_equal_.push_back(both);
+  return true;
+}
+
+std::optional<Dim> Assumptions::all_equal() const {
+  if (taken_as_equal_.empty()) return std::nullopt;
+  return product(taken_as_equal_);
+}
+
 void NodeContext::fail(std::string_view why) const { throw UserError(why); }
 
 void NodeContext::unsupported(std::string_view why) const { throw Unsupported(why); }
@@ -325,6 +338,7 @@ auto tables() {
                     pad_imports(),
                     network_imports(),
                     math_imports(),
+                    linear_imports(),
                     loss_imports(),
                     attention_imports(),
                     resize_imports(),

@@ -45,12 +45,20 @@ struct OpenQuestion {
 // The answers assumed during one reading of the model.
 class Assumptions {
  public:
-  explicit Assumptions(std::vector<Assumption> list) : list_(std::move(list)) {}
+  // `are_equal`: sizes that meet in a broadcast are equal; otherwise one of them may be 1.
+  explicit Assumptions(std::vector<Assumption> list, bool are_equal = true)
+      : list_(std::move(list)), are_equal_(are_equal) {}
   // Whether a condition (a Dim that is 0 or 1) is 1. Throws OpenQuestion when it is undecided.
   bool holds(const Dim& condition) const;
+  // Whether this reading takes two sizes that meet in a broadcast as equal, which is then noted.
+  bool take_as_equal(const Dim& a, const Dim& b) const;
+  // 1 where all sizes that were taken as equal are equal. Empty: there are none.
+  std::optional<Dim> all_equal() const;
 
  private:
   std::vector<Assumption> list_;
+  bool are_equal_;
+  mutable Dims taken_as_equal_;  // conditions
 };
 
 // A graph attribute of a node as a closed Function: its parameters are those of the graph, then the
@@ -74,6 +82,8 @@ class Bodies {
   virtual Dim measured(Value, const Dim& most, std::string_view node) = 0;
   // A new size from `low` to `high`, named after the node, which a body of the node measures.
   virtual Dim new_size(std::int64_t low, std::int64_t high, std::string_view node) = 0;
+  // Whether d is computed from sizes of the model's inputs alone, so that it is known before a run.
+  virtual bool is_of_inputs(const Dim& d) const = 0;
   // The upper bound that the caller's options state for sizes measured by this node, if any.
   virtual std::optional<std::int64_t> stated_limit(std::string_view node) const = 0;
   // Empty: no such name in the node's scope.
@@ -253,6 +263,7 @@ std::span<const ImportEntry> slice_imports();
 std::span<const ImportEntry> pad_imports();
 std::span<const ImportEntry> network_imports();
 std::span<const ImportEntry> math_imports();
+std::span<const ImportEntry> linear_imports();
 std::span<const ImportEntry> loss_imports();
 std::span<const ImportEntry> attention_imports();
 std::span<const ImportEntry> resize_imports();

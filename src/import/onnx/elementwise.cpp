@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "import/onnx/broadcast.h"
 #include "import/onnx/cast.h"
 #include "import/onnx/known.h"
 
@@ -32,7 +33,7 @@ std::pair<Value, Value> operand_pair(NodeContext& c) {
     c.ignore("axis");  // relevant only for an operand of lower rank
     if (c.flag("broadcast") && b.rank() < a.rank()) b = placed(c, a, b);
   }
-  return broadcast_pair(a, b, c.op());
+  return broadcast_operands(c, a, b);
 }
 
 template <const Op& op>
@@ -61,7 +62,7 @@ Values power(NodeContext& c) {
 template <const Op& op>
 Values variadic(NodeContext& c) {
   c.ignore("consumed_inputs");
-  Values all = broadcast_all(c.all_inputs(), c.op());
+  const Values all = broadcast_operands(c, c.all_inputs());
   Value out = all[0];
   for (std::size_t i = 1; i < all.size(); ++i) out = op(out, all[i]);
   return {out};
@@ -90,7 +91,9 @@ Values shift_by_direction(NodeContext& c) {
   c.bad_attribute("direction", way, "LEFT or RIGHT");
 }
 
-Values where_import(NodeContext& c) { return {where(c.in(0), c.in(1), c.in(2))}; }
+Values where_import(NodeContext& c) {
+  return {ops::select(broadcast_operands(c, Values{c.in(0), c.in(1), c.in(2)}))};
+}
 
 // Sizes that exporters compute in floats, such as ceil(8 / 2.0), remain sizes where they are known.
 Value integers_of_floats(Value x, Value made) {
@@ -101,10 +104,18 @@ Value integers_of_floats(Value x, Value made) {
   return known ? constant(made.graph(), *known) : made;
 }
 
+// Before opset 6 the type is a name, such as "FLOAT".
+DType cast_target(NodeContext& c) {
+  if (c.opset() >= 6) return c.dtype("to");
+  const std::string_view name = c.text("to", "");
+  const std::optional<std::int32_t> number = data_type_named(name);
+  if (!number) c.bad_attribute("to", name, "the name of an ONNX type, such as 'FLOAT'");
+  if (const std::optional<DType> t = dtype_of(*number)) return *t;
+  c.unsupported(cat("attribute 'to' is '", name, "', a type that is not supported"));
+}
+
 Values cast_import(NodeContext& c) {
-  if (c.opset() < 6)
-    c.unsupported("opsets before 6 are not supported; export the model with a newer opset");
-  return {integers_of_floats(c.in(0), cast_value(c, c.in(0), c.dtype("to")))};
+  return {integers_of_floats(c.in(0), cast_value(c, c.in(0), cast_target(c)))};
 }
 
 Values cast_like(NodeContext& c) { return {cast_value(c, c.in(0), c.in(1).dtype())}; }
@@ -135,7 +146,7 @@ Values prelu(NodeContext& c) {
     dims[0] = slope.shape()[0];
     slope = reshape_to(slope, dims);
   }
-  slope = broadcast_to(slope, x.shape());
+  slope = broadcast_operand_to(c, slope, x.shape());
   return {ops::select(Values{ops::lt(x, constant_like(x, 0)), x * slope, x})};
 }
 

@@ -1,10 +1,9 @@
-// Functions of one number without a core operation, row operations, linear algebra.
+// Functions of one number without a core operation, and row operations.
 #include <cmath>
 #include <initializer_list>
 #include <limits>
 #include <numbers>
 
-#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/open.h"
@@ -176,43 +175,6 @@ Values bit_cast(NodeContext& c) {
   return {to == x.dtype() ? x : ops::bitcast(x, {{"dtype", to}})};
 }
 
-// Gaussian elimination with partial pivoting, batched.
-Values determinant(NodeContext& c) {
-  constexpr std::int64_t most = 32;  // each column adds nodes of its own
-  const Value x = c.in(0);
-  if (x.rank() < 2) c.fail(cat("the input is ", x.type(), ", expected a matrix"));
-  std::optional<std::int64_t> n = x.shape()[-1].as_number();
-  if (!n || x.shape()[-2] != Dim(*n))
-    c.fail(cat("the input is ", x.type(), ", expected square matrices whose size is a number"));
-  if (*n > most)
-    c.unsupported(
-        cat("the matrix has ", amount(*n, "column", "columns"), ", expected at most ", most));
-  const Dims batch(x.shape().dims.begin(), x.shape().dims.end() - 2);
-  Value a = reshape_to(x, {product(batch), *n, *n});
-  Value det = filled(c.graph(), x.dtype(), {product(batch)}, 1);
-  for (std::int64_t left = *n; left > 0; --left) {
-    Value column = take_axis(a, 2, 0);  // [b, left]
-    Value at = ops::argmax(ops::abs(column), {{"axis", std::int64_t{1}}, {"dtype", DType::i64}});
-    Value row = iota_value(c.graph(), DType::i64, {1, left}, 1);
-    Value is_pivot = joined(ops::eq, row, unsqueeze(at, {1}));  // [b, left]
-    Value pivot_row = sum_over(where_or(unsqueeze(is_pivot, {2}), a, 0), {1});
-    Value pivot = take_axis(pivot_row, 1, 0);
-    Value moved = ops::eq(at, integers_filled(c.graph(), DType::i64, at.shape(), 0));
-    det = det * chosen(moved, pivot, -pivot);
-    if (left == 1) break;
-    // The first row replaces the pivot row, then the first row is removed.
-    a = where(unsqueeze(is_pivot, {2}), slice_axis(a, 1, 0, 1), a);
-    a = slice_axis(a, 1, 1, left - 1);
-    Value singular = ops::eq(pivot, constant_like(pivot, 0));
-    Value safe = chosen(singular, constant_like(pivot, 1), pivot);
-    Value factor = over(take_axis(a, 2, 0), unsqueeze(safe, {1}));
-    a = slice_axis(a, 2, 1, left - 1);
-    a = minus(a,
-              times(unsqueeze(factor, {2}), unsqueeze(slice_axis(pivot_row, 1, 1, left - 1), {1})));
-  }
-  return {reshape_to(det, batch)};
-}
-
 template <const char* kind>
 Values running(NodeContext& c) {
   Value x = c.in(0);
@@ -244,7 +206,6 @@ constexpr ImportEntry math_table[] = {
     {"MeanVarianceNormalization", mean_variance_normalization, 9},
     {"EyeLike", eye_like, 9},
     {"BitCast", bit_cast, 26},
-    {"Det", determinant, 11},
     {"CumSum", running<sum_kind>, 11},
     {"CumProd", running<prod_kind>, 26},
 };

@@ -2,6 +2,7 @@
 #include <limits>
 #include <tuple>
 
+#include "import/onnx/broadcast.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/open.h"
@@ -22,7 +23,8 @@ Value normalized(Values operands, double epsilon) {
   return cast_to(ops::batch_norm(operands, {{"axis", std::int64_t{1}}, {"epsilon", epsilon}}), to);
 }
 
-// Normalises with the statistics of the batch and moves the running ones towards them.
+// Normalises with the statistics of the batch and moves the running ones towards them. Results: y,
+// the running mean and variance, and those of the batch.
 Values batch_norm_training(NodeContext& c, Value x, double epsilon) {
   const double momentum = c.real("momentum", 0.9);
   Axes axes = {0};
@@ -30,31 +32,42 @@ Values batch_norm_training(NodeContext& c, Value x, double epsilon) {
   const DType wide = sum_dtype(x.dtype());
   Value mean = mean_over(cast_to(x, wide), axes, false);
   Value variance = ops::variance(cast_to(x, wide), {{"axes", dims_of_axes(axes)}});
-  auto moved = [&](std::size_t input, Value batch) {
-    Value running = c.in(input);
-    return running * momentum + cast_to(batch, running.dtype()) * (1 - momentum);
+  const auto of_batch = [&](std::size_t input, Value v) { return cast_to(v, c.in(input).dtype()); };
+  const auto moved = [&](std::size_t input, Value batch) {
+    const Value running = flatten(c.in(input));
+    return running * momentum + of_batch(input, batch) * (1 - momentum);
   };
-  Values operands = {x, c.in(1), c.in(2), cast_to(mean, c.in(3).dtype()),
-                     cast_to(variance, c.in(4).dtype())};
-  return {normalized(operands, epsilon), moved(3, mean), moved(4, variance)};
+  const Value batch_mean = of_batch(3, mean), batch_variance = of_batch(4, variance);
+  const Values operands = {x, flatten(c.in(1)), flatten(c.in(2)), batch_mean, batch_variance};
+  return {normalized(operands, epsilon), moved(3, mean), moved(4, variance), batch_mean,
+          batch_variance};
+}
+
+// Before opset 14 the outputs select the mode, and before opset 7 `is_test` as well.
+bool is_training(NodeContext& c) {
+  const bool training = c.flag("training_mode"), test = c.flag("is_test");
+  if (c.opset() >= 14) return training;
+  return !test && (c.wants(1) || c.wants(2) || c.wants(3) || c.wants(4));
 }
 
 Values batch_norm_import(NodeContext& c) {
-  for (std::string_view name : {"consumed_inputs", "is_test"}) c.ignore(name);
-  if (!c.flag("spatial", true))
-    c.unsupported("attribute 'spatial' is 0, expected 1 (statistics for each channel)");
+  c.ignore("consumed_inputs");
   const double epsilon = c.real("epsilon", 1e-5);
   Value x = c.in(0);
   if (x.rank() == 1) x = unsqueeze(x, {1});  // one channel
+  // Without `spatial` each position has statistics of its own: positions are channels.
+  if (!c.flag("spatial", true))
+    x = reshape_to(x, {x.shape()[0], product(std::span(x.shape().dims).subspan(1))});
   Values out;
-  if (c.flag("training_mode")) {
+  if (is_training(c)) {
     out = batch_norm_training(c, x, epsilon);
+    if (c.opset() >= 14) out.resize(3);
+    for (std::size_t i = 1; i < out.size(); ++i) out[i] = reshape_to(out[i], c.in(3).shape().dims);
   } else {
     c.ignore("momentum");
-    if (c.wants(1))
-      c.unsupported(
-          "training mode is not supported before opset 14; export the model with a newer opset");
-    out = {normalized({x, c.in(1), c.in(2), c.in(3), c.in(4)}, epsilon)};
+    Values operands = {x};
+    for (std::size_t i = 1; i < 5; ++i) operands.push_back(flatten(c.in(i)));
+    out = {normalized(operands, epsilon)};
   }
   out[0] = reshape_to(out[0], c.in(0).shape().dims);
   return out;
@@ -169,6 +182,7 @@ Values arg_import(NodeContext& c) {
 
 Values matmul_import(NodeContext& c) {
   auto [a, b] = of_one_depth(c.in(0), c.in(1));
+  std::tie(a, b) = broadcast_leading(c, a, b, 2);
   return {ops::matmul(a, b)};
 }
 
@@ -186,7 +200,7 @@ Values gemm_import(NodeContext& c) {
   if (!c.has(2)) return {y};
   Value bias = c.in(2);
   if (beta != 1) bias = bias * beta;
-  return {y + broadcast_to(bias, y.shape())};
+  return {y + broadcast_operand_to(c, bias, y.shape())};
 }
 
 // Scale or bias of a norm over the axes from `axis` on.

@@ -39,6 +39,9 @@ struct ImportOptions {
   std::int64_t most_nodes = 1'000'000;                    // after inlining
   std::int64_t most_value_bytes = std::int64_t{1} << 40;  // per value, where sizes are numbers
   std::size_t most_variants = 16;
+  // Open sizes that meet in a broadcast are taken as equal. The model then has a second variant,
+  // for runs in which they differ and one of them is 1, unless this is false.
+  bool has_broadcast_variants = true;
   // Extra results: inner values by their ONNX name, including those of branches; CALL/NAME inside a
   // call of a model function. If a run may not compute one (its branch is not taken, or it exists
   // only for other sizes), it is then zero, and a bool result named NAME + dump_flag follows it

@@ -4,6 +4,7 @@
 
 #include "base/amount.h"
 #include "base/checked.h"
+#include "import/onnx/broadcast.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/known.h"
@@ -249,8 +250,11 @@ Values expand_import(NodeContext& c) {
     known[i] = wanted[i].known.value_or(1);
     open += !wanted[i].known;
   }
+  if (open == 0) {
+    const Value shape = integers_filled(c.graph(), DType::b1, Shape(known), 0);
+    return {broadcast_operands(c, x, shape).first};
+  }
   const Shape to = broadcast_shape(c.graph(), x.shape(), Shape(known), c.op());
-  if (open == 0) return {broadcast_to(x, to)};
   const int more = static_cast<int>(wanted.size()) - x.rank();
   if (more > 0) {
     Axes axes;
@@ -280,16 +284,28 @@ Values concat_import(NodeContext& c) {
   return {concat_values(all, c.axis(c.integer("axis", 1), all[0].rank()))};
 }
 
-// The requested number of parts, all but the last of equal size.
+// The requested number of parts of equal size. From opset 18 on the last may be smaller; where an
+// open axis is so short that this is not enough, the last ones are empty.
 Dims equal_parts(NodeContext& c, const Dim& size) {
-  std::int64_t parts = c.integer("num_outputs", static_cast<std::int64_t>(c.outputs()));
-  if (parts < 1 || parts != static_cast<std::int64_t>(c.outputs()))
-    c.bad_attribute("num_outputs", parts, cat(c.outputs(), ", the number of outputs"));
+  const auto parts = static_cast<std::int64_t>(c.outputs());
+  if (const std::int64_t given = c.integer("num_outputs", parts); parts < 1 || given != parts)
+    c.bad_attribute("num_outputs", given, cat(parts, ", the number of outputs"));
+  const Dim each = ceil_div(size, parts);
+  const bool are_equal = prove_equal(each * Dim(parts), size) == true;
+  if (c.opset() < 18 && !are_equal) {
+    const Dim equal = floor_div(size, parts);
+    c.graph().require_equal(equal * Dim(parts), size,
+                            cat("the axis has ", size, " elements, expected a multiple of ", parts,
+                                ", the number of outputs"));
+    return Dims(static_cast<std::size_t>(parts), equal);
+  }
+  if (are_equal) return Dims(static_cast<std::size_t>(parts), each);
   Dims out;
-  Dim each = ceil_div(size, parts), left = size;
-  for (std::int64_t i = 0; i < parts; ++i) {
-    out.push_back(min(each, left));
-    left = left - out.back();
+  Dim start = 0;
+  for (std::int64_t i = 1; i <= parts; ++i) {
+    const Dim end = i == parts ? size : min(each * Dim(i), size);
+    out.push_back(end - start);
+    start = end;
   }
   return out;
 }
@@ -304,7 +320,7 @@ Values split_import(NodeContext& c) {
     sizes =
         c.has(1) ? part_sizes(c, 1, c.outputs(), x.shape()[axis]) : equal_parts(c, x.shape()[axis]);
   for (const Dim& d : sizes)
-    if (d.low() < 0) c.fail(cat("the size of a part is ", d, ", expected 0 or more"));
+    if (d.high() < 0) c.fail(cat("the size of a part is ", d, ", expected 0 or more"));
   if (sizes.size() != c.outputs())
     c.fail(cat("'split' has ", amount(sizes.size(), "element", "elements"), ", expected ",
                c.outputs(), ", one for each output"));
@@ -330,12 +346,25 @@ void require_places(Value indices, const Shape& x, std::int64_t first) {
     require_index(take_axis(indices, indices.rank() - 1, k), x[static_cast<int>(first + k)]);
 }
 
+// With this number of indices per place, which must be known.
+Value of_depth(Value indices, std::int64_t depth) {
+  Dims dims = indices.shape().dims;
+  dims.back() = depth;
+  return with_sizes(indices, dims, "input 'indices'");
+}
+
 Values gather_nd(NodeContext& c) {
   const std::int64_t batch = c.integer("batch_dims", 0);
-  if (batch < 0 || batch >= c.in(0).rank())
-    c.bad_attribute("batch_dims", batch, cat("0 to ", c.in(0).rank() - 1, " for ", c.in(0).type()));
-  require_places(c.in(1), c.in(0).shape(), batch);
-  return {ops::gather_nd(Values{c.in(0), c.in(1)}, {{"batch", batch}})};
+  const Value x = c.in(0);
+  Value indices = c.in(1);
+  if (batch < 0 || batch >= x.rank())
+    c.bad_attribute("batch_dims", batch, cat("0 to ", x.rank() - 1, " for ", x.type()));
+  // An open number of indices per place decides the rank of the result: one variant for each.
+  if (indices.rank() > 0 && !indices.shape()[-1].is_number())
+    indices = of_depth(
+        indices, c.count_of_variant(indices.shape()[-1], x.rank() - batch, "indices of a place"));
+  require_places(indices, x.shape(), batch);
+  return {ops::gather_nd(Values{x, indices}, {{"batch", batch}})};
 }
 
 std::string scatter_kind(NodeContext& c) {
@@ -351,9 +380,16 @@ Values scatter_elements(NodeContext& c) {
                                 {{"axis", axis}, {"kind", scatter_kind(c)}})};
 }
 
+// The ranks tell how many indices a place has: updates have an axis for each axis of `indices` but
+// the last, and for each axis of x without an index.
 Values scatter_nd(NodeContext& c) {
-  require_places(c.in(1), c.in(0).shape(), 0);
-  return {ops::scatter_nd(Values{c.in(0), c.in(1), c.in(2)}, {{"kind", scatter_kind(c)}})};
+  const Value x = c.in(0), updates = c.in(2);
+  Value indices = c.in(1);
+  if (const int depth = indices.rank() - 1 + x.rank() - updates.rank();
+      indices.rank() > 0 && depth >= 0 && !indices.shape()[-1].is_number())
+    indices = of_depth(indices, depth);
+  require_places(indices, x.shape(), 0);
+  return {ops::scatter_nd(Values{x, indices, updates}, {{"kind", scatter_kind(c)}})};
 }
 
 // Before opset 6 one axis is repeated: operands are the repeat count and the axis.

@@ -115,9 +115,48 @@ class Variants {
     if (!problems.empty()) return fail(assumptions, std::move(problems));
     if (question) return fork(assumptions, *question);
     for (const std::string& w : reading.warnings) warn(assumptions, w);
+    if (const std::optional<Dim> equal = reading.assumptions.all_equal();
+        equal && add_broadcasting(assumptions, *equal, reading, f))
+      return;
     for (const DimCheck& c : f.graph().checks()) warn_equal(reading, c);
+    add(assumptions, reading, std::move(f));
+  }
+
+  void add(const std::vector<Assumption>& assumptions, Reading& reading, Function f) {
     out_.variants.push_back({assumptions, std::move(f)});
     dumped_.push_back(std::move(reading.dumped));
+  }
+
+  // Adds the reading `f`, for sizes that meet in broadcasts and are equal, and another for all
+  // other sizes. False: the model cannot be read so.
+  bool add_broadcasting(std::vector<Assumption> assumptions, const Dim& equal, Reading& reading,
+                        Function& f) {
+    if (!source_.options.has_broadcast_variants ||
+        open_.size() + out_.variants.size() + 2 > source_.options.most_variants)
+      return false;
+    Reading other{source_, Assumptions(assumptions, false)};
+    other.read_inputs = read_inputs_;
+    other.branches_may_differ = branches_may_differ_;
+    std::optional<Function> broadcast;
+    try {
+      broadcast = read_function(other);
+    } catch (const OpenQuestion&) {  // a rank depends on which size is 1
+      return false;
+    }
+    if (!problems_of(other).empty()) return false;
+    for (const Function* one : {&f, &*broadcast})
+      for (const DimCheck& c : one->graph().checks())
+        if (one != &f || !is_broadcast(equal, c)) warn_equal(one == &f ? reading : other, c);
+    assumptions.push_back({equal, true});
+    add(assumptions, reading, std::move(f));
+    assumptions.back().holds = false;
+    add(assumptions, other, std::move(*broadcast));
+    return true;
+  }
+
+  // Whether the check follows from the condition, a product of equalities.
+  static bool is_broadcast(const Dim& condition, const DimCheck& c) {
+    return exact_quotient(condition, equal(c.a, c.b)).has_value();
   }
 
   // The model may be ill-typed under some assumptions, but not under all.

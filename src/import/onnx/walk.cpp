@@ -77,6 +77,7 @@ class Walk : public Bodies {
   Value capture(Value v, std::string_view name);
   void ask_for_contents(Value v) const override;
   std::optional<std::int64_t> stated_limit(std::string_view node) const override;
+  bool is_of_inputs(const Dim& d) const override;
   std::optional<Value> named(std::string_view name) override { return find(name); }
   Dim measured(Value n, const Dim& most, std::string_view node) override;
   Dim new_size(std::int64_t low, std::int64_t high, std::string_view node) override;
@@ -196,6 +197,12 @@ std::optional<std::int64_t> Walk::stated_limit(std::string_view node) const {
   const std::map<std::string, ImportOptions::Range>& dims = reading_.source.options.dims;
   const auto given = dims.find(measured_name(node));
   return given == dims.end() ? std::nullopt : std::optional(given->second.high);
+}
+
+bool Walk::is_of_inputs(const Dim& d) const {
+  return d.is_number() || std::ranges::none_of(d.symbols(), [&](const Dim& s) {
+           return reading_.measured.contains(s.name());
+         });
 }
 
 Dim Walk::new_size(std::int64_t low, std::int64_t high, std::string_view node) {
