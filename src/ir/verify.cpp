@@ -1,4 +1,4 @@
-#include "ir/function.h"
+#include "ir/verify.h"
 
 namespace hone {
 
@@ -11,6 +11,24 @@ void verify_params(const Function& f) {
     HONE_ASSERT(p.attrs().integer("index") == static_cast<std::int64_t>(i), "parameter ", i,
                 " has index ", p.attrs().integer("index"));
   }
+}
+
+void verify_types(const Function& f, NodeId n) {
+  Graph& g = f.graph();
+  const Op& op = g.op(n);
+  Call call{op, g.operands(n), g.attrs(n), g, {}};
+  std::vector<Type> now, then = g.result_types(n);
+  try {
+    now = op.infer(call);
+  } catch (const UserError& e) {
+    HONE_ASSERT(false, op.name, " was made with types that it does not take: ", e.what(), "; ",
+                origins_text(Value(&g, n)));
+  }
+  HONE_ASSERT(now.size() == then.size(), op.name, " has ", then.size(), " results, infers ",
+              now.size());
+  for (std::size_t i = 0; i < now.size(); ++i)
+    HONE_ASSERT(now[i] == then[i], op.name, " result ", i, " is ", then[i], ", infers ", now[i],
+                "; ", origins_text(Value(&g, n)));
 }
 
 void verify_node(const Function& f, NodeId n) {
@@ -28,13 +46,7 @@ void verify_node(const Function& f, NodeId n) {
     HONE_ASSERT(v.index() < g.result_count(v.node()), op.name, " uses result ", v.index(), " of ",
                 v.op().name);
   }
-  Call call{op, g.operands(n), g.attrs(n), g, {}};
-  std::vector<Type> now = op.infer(call), then = g.result_types(n);
-  HONE_ASSERT(now.size() == then.size(), op.name, " has ", then.size(), " results, infers ",
-              now.size());
-  for (std::size_t i = 0; i < now.size(); ++i)
-    HONE_ASSERT(now[i] == then[i], op.name, " result ", i, " is ", then[i], ", infers ", now[i],
-                "; ", origins_text(Value(&g, n)));
+  verify_types(f, n);
   for (const Attrs::Entry& e : g.attrs(n).entries())
     if (auto* body = std::get_if<FunctionRef>(&e.second)) verify(**body);
 }
@@ -44,6 +56,18 @@ void verify_node(const Function& f, NodeId n) {
 void verify(const Function& f) {
   verify_params(f);
   for (NodeId n : live_nodes(f)) verify_node(f, n);
+}
+
+void verify_bodies(const Function& f) {
+  for (NodeId n : live_nodes(f)) {
+    bool has_body = false;
+    for (const Attrs::Entry& e : f.graph().attrs(n).entries())
+      if (auto* body = std::get_if<FunctionRef>(&e.second)) {
+        has_body = true;
+        verify_bodies(**body);
+      }
+    if (has_body) verify_types(f, n);
+  }
 }
 
 }  // namespace hone

@@ -2,7 +2,9 @@
 // others.
 #include <cmath>
 
+#include "ir/verify.h"
 #include "one_node.h"
+#include "ops/common.h"
 #include "pass/expand.h"
 #include "pass/simplify.h"
 #include "pass/unify.h"
@@ -115,6 +117,32 @@ TEST(MixedSizes, OfRecurrentOperatorsMustBeEqual) {
       expect_contains(e.what(), "input 'X' is f32[s,x_batch,4], expected [s,3,4]");
     }
   }
+}
+
+// Copies of nodes keep their types without a look at them, so a loop can be made whose carried value
+// changes its type.
+TEST(MixedSizes, OfWhatALoopCarriesAreFound) {
+  const Dim b = Dim::symbol("b", 1, 9);
+  const auto loop_of = [&](const Type& carried, const Type& after) {
+    Function f;
+    const Values operands = {f.add_param(i64({}), "count"), f.add_param(carried, "x"),
+                             f.add_param(after, "z")};
+    auto go = std::make_shared<Function>(), body = std::make_shared<Function>();
+    for (Function* one : {go.get(), body.get()})
+      for (const Value& v : operands) one->add_param(v.type(), cat("p", one->params().size()));
+    go->add_result(ops::lt(go->param(0), integer_like(go->param(0), 3)));
+    body->add_result(body->param(0) + integer_like(body->param(0), 1));
+    body->add_result(body->param(2));
+    const std::vector<Type> types = {i64({}), carried};
+    const Value made = f.graph().intern_typed(
+        ops::while_loop, operands,
+        {{"condition", FunctionRef(go)}, {"body", FunctionRef(body)}}, types);
+    f.add_result(made.result(1), "y");
+    return f;
+  };
+  EXPECT_NO_THROW(verify_bodies(loop_of(f32({b, 3}), f32({b, 3}))));
+  EXPECT_THROW(verify_bodies(loop_of(f32({2, 3}), f32({b, 3}))), InternalError);
+  EXPECT_THROW(verify_bodies(loop_of(f32({2, 3}), f16({2, 3}))), InternalError);
 }
 
 // ==== broadcasts
