@@ -2,6 +2,7 @@
 
 #include "compile/compile.h"
 #include "verify/guilty.h"
+#include "verify/sizes.h"
 
 namespace hone {
 

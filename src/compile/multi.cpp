@@ -17,6 +17,7 @@
 #include "ir/measured.h"
 #include "plan/audit.h"
 #include "runtime/session.h"
+#include "verify/sizes.h"
 #include "verify/whole.h"
 
 namespace hone {

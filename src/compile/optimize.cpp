@@ -16,6 +16,7 @@
 #include "compile/stats.h"
 #include "compile/store.h"
 #include "compile/timed_run.h"
+#include "ir/refusal.h"
 #include "ref/expected.h"
 #include "runtime/session.h"
 #include "schedule/cost.h"
@@ -25,6 +26,7 @@
 #include "verify/repeat.h"
 #include "verify/sample.h"
 #include "verify/self_test.h"
+#include "verify/sizes.h"
 #include "verify/special.h"
 #include "verify/whole.h"
 
@@ -49,6 +51,8 @@ struct Reference {
   const SourceVariant* variant = nullptr;
   bool is_judge = false;
   bool is_made_up = false;  // in addition to the samples: other sizes
+  bool was_run = false;
+  std::string refused = {};  // why these made-up inputs are not valid
   std::unique_ptr<Evaluator> evaluator = {};
   std::optional<Expected> expected = {};
 
@@ -91,8 +95,10 @@ class Optimizer {
     std::vector<std::string> names = request_.strategies;
     if (names.empty())
       for (std::string_view name : strategies())
-        if (absence_of(name).empty()) names.emplace_back(name);
-    measuring_ = static_cast<int>(std::ranges::count_if(names, measures));
+        if (absence_of(name).empty() && other_backend(name).empty()) names.emplace_back(name);
+    measuring_ = static_cast<int>(std::ranges::count_if(names, [&](const std::string& name) {
+      return measures(name) && other_backend(name).empty();
+    }));
     for (const std::string& name : names) entries_.push_back(make(name));
     time();
     return finish(choose());
@@ -103,23 +109,56 @@ class Optimizer {
     return strategy == "auto" || (strategy == "multi" && absence_of(strategy).empty());
   }
 
+  // Why a strategy cannot compile for the given targets; empty: it can.
+  std::string other_backend(std::string_view strategy) const {
+    if (request_.compile.targets.empty() && !request_.compile.backend) return "";
+    const Backend& b = backend_of(request_.compile);
+    if (strategy == "ref" || strategy == "auto" || strategy == b.name ||
+        std::ranges::count(b.libraries, strategy) > 0)
+      return "";
+    return cat("the given targets are those of ", b.name);
+  }
+
   void say(const std::string& line) const {
     if (request_.progress) request_.progress(line);
   }
 
   void prepare_inputs() {
     source_with_samples_ = source_;
-    if (source_with_samples_.samples.empty()) {
-      const SourceVariant& v = source_.variants[0];
-      MadeInputs made = made_inputs_of(source_.name, v.function, conditions_of(v),
-                                       "give sample inputs with --input or --inputs");
-      source_with_samples_.samples.push_back(std::move(made.arrays));
-      assumptions_ = std::move(made.assumptions);
-      say("no sample inputs given: random data is used");
-    }
+    if (source_.samples.empty()) make_up_sample();
     for (const std::vector<Array>& inputs : source_with_samples_.samples) add_reference(inputs);
     add_other_sizes();
     check_definitions();
+  }
+
+  // For the first variant that accepts made-up inputs.
+  void make_up_sample() {
+    for (const SourceVariant& v : source_.variants) {
+      std::optional<MadeInputs> made = made_inputs_and_sizes(v.function, conditions_of(v));
+      if (made && made->problem.empty()) {
+        no_inputs_.clear();
+        source_with_samples_.samples.push_back(std::move(made->arrays));
+        assumptions_ = std::move(made->assumptions);
+        has_chosen_reals_ = made->has_chosen_reals;
+        say("no sample inputs given: random data is used");
+        return;
+      }
+      if (no_inputs_.empty())
+        no_inputs_ = made ? "no valid inputs were found: " + made->problem
+                          : "no sizes were found that it supports";
+    }
+  }
+
+  // The first that a strategy was run on; null if there are none.
+  const Reference* usual() const {
+    const auto it = std::ranges::find_if(
+        references_, [](const Reference& r) { return r.was_run && r.refused.empty(); });
+    return it == references_.end() ? nullptr : &*it;
+  }
+  std::string why_not_run() const {
+    if (usual()) return "";
+    return references_.empty() ? no_inputs_
+                               : "made-up inputs were refused: " + references_[0].refused;
   }
 
   // Checks at the sizes of each sample.
@@ -154,7 +193,7 @@ class Optimizer {
   // that the function itself refuses.
   void add_other_sizes() {
     constexpr double most_gmac = 0.1;
-    if (request_.compile.verification != Verification::model) return;
+    if (request_.compile.verification != Verification::model || !no_inputs_.empty()) return;
     const auto is_tried = [&](const SourceVariant& v, const Sizing& sizes) {
       return std::ranges::any_of(
           references_, [&](const Reference& r) { return r.variant == &v && r.sizes == sizes; });
@@ -183,10 +222,11 @@ class Optimizer {
     e.record.name = strategy;
     try {
       if (strategy == "ref") return e;
-      if (const std::string why = absence_of(strategy); !why.empty()) {
-        e.record.failure = "skipped: " + why;
-        return e;
-      }
+      for (const std::string& why : {absence_of(strategy), other_backend(strategy)})
+        if (!why.empty()) {
+          e.record.failure = "skipped: " + why;
+          return e;
+        }
       say("compiling with strategy " + strategy);
       CompileOptions options = request_.compile;
       options.strategy = strategy;
@@ -219,8 +259,10 @@ class Optimizer {
   }
 
   void tell_refusal(const StrategyRecord& r) const {
-    if (!request_.on_refusal || r.failure.find("refused: ") == std::string::npos) return;
-    const Reference& first = references_.at(0);
+    if (!request_.on_refusal || references_.empty() ||
+        r.failure.find("refused: ") == std::string::npos)
+      return;
+    const Reference& first = references_[0];
     std::vector<Sizing> sizes;
     for (const Reference& ref : references_)
       if (ref.variant == first.variant) sizes.push_back(ref.sizes);
@@ -272,14 +314,19 @@ class Optimizer {
     Clock::duration slowest{};
     for (std::size_t sample = 0; sample < references_.size(); ++sample) {
       Reference& r = references_[sample];
+      if (!r.refused.empty()) continue;
       const Clock::time_point start = Clock::now();
       std::vector<Array> got;
       try {
         got = e.session->run(r.inputs);
-      } catch (const UserError&) {
-        if (r.is_made_up && r.expected->may_be_refused()) continue;
+      } catch (const OutOfMemory&) {
         throw;
+      } catch (const UserError& refusal) {
+        if (!may_be_refused(r)) throw;
+        if (!r.is_made_up) r.refused = refusal.what();
+        continue;
       }
+      r.was_run = true;
       slowest = std::max(slowest, Clock::now() - start);
       e.record.peak_bytes = std::max(e.record.peak_bytes, peak(*e.session, r.inputs));
       if (!r.is_judge) continue;
@@ -287,6 +334,7 @@ class Optimizer {
       const Hash128 key = verdict_key(r, *contents);
       std::optional<std::vector<ResultError>> judged = known_verdict(key);
       keys += cat(" ", to_hex(key));
+      if (!judged && !can_judge(r)) continue;
       if (!judged) judged = judge(e, r, sample, got, key);
       runs.push_back({r.inputs, got});
       e.tried.inputs.push_back(name_of(r));
@@ -313,10 +361,23 @@ class Optimizer {
     store_->verdicts.store(key, {});
   }
 
+  // Whether a plan may refuse these inputs: made-up ones that no strategy accepted, if the
+  // reference refuses them too, may decide otherwise by rounding, or is too slow to tell.
+  bool may_be_refused(Reference& r) const {
+    if (r.was_run || (!r.is_made_up && !source_.samples.empty())) return false;
+    if (!r.is_judge) return true;
+    try {
+      r.evaluate();
+    } catch (const InputRefusal&) {
+      return true;
+    }
+    return r.expected->may_be_refused();
+  }
+
   // Uses the first sizes. The reference computes only a few elements, because all may be too slow.
   // Few numbers are special, because long sums of many special numbers are always NaN.
   void add_extreme_run(const Entry& e, std::vector<Repeat>& runs) const {
-    const Reference& r = references_[0];
+    const Reference& r = *usual();
     const Function& f = r.variant->function;
     const bool keeps_denormals =
         std::ranges::all_of(e.session->executable().devices(),
@@ -358,9 +419,18 @@ class Optimizer {
     }
   }
 
+  // False if the reference refuses made-up inputs that the plan accepts: rounding decided.
+  bool can_judge(Reference& r) const try {
+    r.evaluate();
+    return true;
+  } catch (const InputRefusal& refusal) {
+    if (!source_.samples.empty() && !r.is_made_up) throw;
+    r.refused = refusal.what();
+    return false;
+  }
+
   std::vector<ResultError> judge(const Entry& e, Reference& r, std::size_t sample,
                                  const std::vector<Array>& got, const Hash128& key) {
-    r.evaluate();
     Explanation rounding(r.variant->function, r.inputs, *r.expected);
     std::vector<ResultError> out;
     Json entry = Json::Array{};
@@ -398,7 +468,8 @@ class Optimizer {
 
   // Times the first sample.
   void time() {
-    const Reference& r = references_.at(0);
+    if (!usual()) return;
+    const Reference& r = *usual();
     for (const auto& [name, value] : std::map(r.sizes.begin(), r.sizes.end()))
       timing_.sizes += cat(timing_.sizes.empty() ? "" : ", ", name, " = ", value);
     timing_.threads =
@@ -416,7 +487,7 @@ class Optimizer {
   }
 
   void time_plans(int rounds) {
-    const Reference& r = references_.at(0);
+    const Reference& r = *usual();
     std::list<TimedRun> timed;
     std::vector<std::function<void()>> runs;
     std::vector<Entry*> field;
@@ -465,6 +536,7 @@ class Optimizer {
   // times contradict it, they are measured again in more rounds, because a busy machine is a
   // frequent cause.
   Entry* choose() {
+    if (!usual()) return fastest();
     for (;;) {
       Entry* best = as_before(fastest());
       const Entry* rival = faster_than(*best);
@@ -485,7 +557,7 @@ class Optimizer {
       if (e.plan && (!best || e.record.name == "auto")) best = &e;
     if (!best) throw UserError(source_.name, ": no strategy gave a plan", reasons());
     for (Entry& e : entries_)
-      if (e.plan && &e != best && is_clearly_faster(e.times, best->times)) best = &e;
+      if (usual() && e.plan && &e != best && is_clearly_faster(e.times, best->times)) best = &e;
     return best;
   }
 
@@ -505,10 +577,12 @@ class Optimizer {
     out.tried = best->tried;
     out.assumptions = assumptions_;
     out.timing = timing_;
-    if (request_.profile) {
+    out.not_run = why_not_run();
+    if (!out.not_run.empty()) out.tried.left_out = out.not_run;
+    if (request_.profile && usual()) {
       say("timing each step of the plan");
       out.profile = profile(Executable::load(best->plan, open_devices(*best->plan)),
-                            references_[0].inputs, {.threads = request_.compile.threads});
+                            usual()->inputs, {.threads = request_.compile.threads});
     }
     for (Entry& e : entries_) {
       if (!e.times.empty())
@@ -521,8 +595,8 @@ class Optimizer {
       out.compiled.push_back(std::move(e.report));
     }
     say("recording what the plan computes");
-    record_self_tests(out.plan,
-                      has_made_integers() ? source_with_samples_.samples : source_.samples,
+    const bool are_needed = has_made_integers() || has_chosen_reals_;
+    record_self_tests(out.plan, are_needed ? source_with_samples_.samples : source_.samples,
                       best->record.error_limit);
     return out;
   }
@@ -553,7 +627,7 @@ class Optimizer {
 
   // Integers other than those that a self-test finds by itself.
   bool has_made_integers() const {
-    return source_.samples.empty() &&
+    return source_.samples.empty() && !source_with_samples_.samples.empty() &&
            std::ranges::any_of(source_with_samples_.samples[0],
                                [](const Array& a) { return !is_float(a.dtype()); });
   }
@@ -572,7 +646,7 @@ class Optimizer {
         cat("choice ", build_id(), " ", this_machine().processor, " ", request_.compile.threads);
     for (const Entry& e : entries_)
       if (e.plan) text += cat(" ", e.record.name, " ", to_hex(content_hash(*e.plan)));
-    for (const Array& a : references_.at(0).inputs) text += cat(" ", a.type());
+    for (const Array& a : usual()->inputs) text += cat(" ", a.type());
     return hash128(text);
   }
 
@@ -592,6 +666,8 @@ class Optimizer {
   std::vector<Reference> references_;
   std::vector<Entry> entries_;
   std::vector<std::string> assumptions_;  // of inputs that were made up
+  bool has_chosen_reals_ = false;         // among them
+  std::string no_inputs_;                 // why there are none
   TimingRecord timing_;
   static constexpr int least_rounds = 10;  // enough to separate times from noise
   static constexpr int most_repeats = 2;   // of timing everything

@@ -76,6 +76,9 @@ struct Optimized {
   std::vector<CompileReport> compiled;           // when a profile was asked for
   std::optional<Profile> profile;                // of the plan, on the first sample
   Tried tried;
+  // Why no strategy was run on whole inputs: made-up ones were refused. Each kernel was verified;
+  // nothing was timed as a whole. Empty: the model was run.
+  std::string not_run;
 };
 
 // A failed strategy is in the table with the reason. Throws UserError when all fail.

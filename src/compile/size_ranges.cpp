@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "compile/compile.h"
+#include "verify/sizes.h"
 #include "verify/whole.h"
 
 namespace hone {
@@ -102,13 +103,15 @@ std::vector<SizeRange> size_ranges(const Function& f, std::span<const std::uint3
                                    std::span<const SizedChoices> others) {
   struct Served {
     double extent;
+    Sizing sizes;
     std::vector<Choice> choices;
   };
   const std::map<std::string, Dim> symbols = symbols_of(f);
-  std::vector<Served> served = {{extent_at(symbols, usual.sizes), usual.choices}};
+  std::vector<Served> served = {{extent_at(symbols, usual.sizes), usual.sizes, usual.choices}};
   for (const SizedChoices& o : others) {
     auto better = better_choices(specs, usual.choices, o.choices);
-    served.push_back({extent_at(symbols, o.sizes), better ? std::move(*better) : usual.choices});
+    served.push_back(
+        {extent_at(symbols, o.sizes), o.sizes, better ? std::move(*better) : usual.choices});
   }
   std::ranges::sort(served, {}, &Served::extent);
   Dim extent = 1;
@@ -120,6 +123,7 @@ std::vector<SizeRange> size_ranges(const Function& f, std::span<const std::uint3
     std::size_t next = i + 1;
     while (next < served.size() && are_same(served[i].choices, served[next].choices)) ++next;
     SizeRange& range = out.emplace_back();
+    range.sizes = std::move(served[i].sizes);
     range.choices = std::move(served[i].choices);
     if (above) range.guards.push_back({Guard::Kind::greater, extent, *above});
     if (next < served.size()) {

@@ -22,6 +22,7 @@ struct SizedChoices {
   std::vector<Choice> choices;  // by spec
 };
 struct SizeRange {
+  Sizing sizes;  // some that the guards allow: those at which candidates were timed
   std::vector<Guard> guards;
   std::vector<Choice> choices;  // by spec
 };

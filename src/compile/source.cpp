@@ -9,6 +9,7 @@
 #include "pass/narrow.h"
 #include "schedule/schedule.h"
 #include "verify/made_inputs.h"
+#include "verify/sizes.h"
 #include "verify/whole.h"
 
 namespace hone {
@@ -174,6 +175,7 @@ Sizing sizes_to_time(const Source& source, const SourceVariant& v) {
   if (const std::vector<Array>* inputs = served_sample(source, v)) return sizes_of(v, *inputs);
   if (std::optional<Sizing> made = sample_sizes(v.function.param_types(), conditions_of(v)))
     return *made;
+  if (v.sizes) return *v.sizes;
   throw UserError(source.name,
                   ": no sizes were found that satisfy a variant's conditions; give "
                   "sample inputs with --inputs");

@@ -1,6 +1,7 @@
 // The input of a compilation, and the sizes at which it is checked and timed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace hone {
 struct SourceVariant {
   std::vector<Guard> guards;
   Function function;
+  std::optional<Sizing> sizes = {};  // some that satisfy all conditions, if known
 };
 struct Source {
   std::string name;

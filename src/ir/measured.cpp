@@ -1,5 +1,10 @@
 #include "ir/measured.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "ir/refusal.h"
+
 namespace hone {
 
 namespace {
@@ -59,10 +64,13 @@ std::vector<DimBound> measured_sizes(const Graph& graph) {
 }
 
 void check_measured(const Dim& symbol, std::int64_t n, std::int64_t most) {
+  const auto size = static_cast<double>(n);
   if (n < 0 || n > most)
-    throw UserError("size ", symbol, " is ", n, " for these inputs, expected 0 to ", most);
+    throw InputRefusal(std::max(-size, size - static_cast<double>(most)), "size ", symbol, " is ",
+                       n, " for these inputs, expected 0 to ", most);
   if (symbol.is_number() && symbol.number() != n)
-    throw UserError("a size is ", n, " for these inputs, expected ", symbol);
+    throw InputRefusal(std::abs(size - static_cast<double>(symbol.number())), "a size is ", n,
+                       " for these inputs, expected ", symbol);
 }
 
 }  // namespace hone

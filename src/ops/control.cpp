@@ -1,9 +1,11 @@
 // Control flow over closed Functions, and `refuse`, a value that must never be reached.
+#include <algorithm>
 #include <limits>
 
 #include "base/amount.h"
 #include "ir/function.h"
 #include "ir/measured.h"
+#include "ir/refusal.h"
 #include "ops/check.h"
 #include "ops/eval.h"
 #include "ops/samples.h"
@@ -242,11 +244,13 @@ constinit const Op ops::require = {
     },
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
       const std::int64_t n = e.inputs[0]->integers.at(0);
-      if (n != 0)
-        throw UserError(e.attrs.get<std::string>("message"), " is ", n, ", expected ",
-                        e.size(e.attrs.dims("low").at(0)), " to ",
-                        e.size(e.attrs.dims("high").at(0)), "; check the values of the inputs");
-      return {*e.inputs[0]};
+      if (n == 0) return {*e.inputs[0]};
+      const std::int64_t low = e.size(e.attrs.dims("low").at(0)),
+                         high = e.size(e.attrs.dims("high").at(0));
+      const double outside = std::max(static_cast<double>(low) - static_cast<double>(n),
+                                      static_cast<double>(n) - static_cast<double>(high));
+      throw InputRefusal(outside, e.attrs.get<std::string>("message"), " is ", n, ", expected ",
+                         low, " to ", high, "; check the values of the inputs");
     },
     .pure = false,
     .samples = []() -> Samples {

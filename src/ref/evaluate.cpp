@@ -1,9 +1,11 @@
 #include "ref/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "host/function.h"
 #include "ir/measured.h"
+#include "ir/refusal.h"
 #include "ops/expand.h"
 #include "ops/host.h"
 #include "ops/ops.h"
@@ -53,7 +55,13 @@ std::vector<Wide> host_results(const Op& op, const Attrs& attrs,
     call.operands.push_back({a.dtype(), a.dims(), data});
   }
   check(*function, call);
-  function->compute(call);
+  try {
+    function->compute(call);
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const UserError& e) {
+    throw InputRefusal(0, e.what());
+  }
   std::vector<Wide> results;
   for (std::size_t i = inputs.size(); i < arrays.size(); ++i) results.push_back(widen(arrays[i]));
   return results;
@@ -113,32 +121,42 @@ class Interpreter {
 
   std::vector<Wide> run(Program& p, std::vector<Wide> inputs, std::span<const Wide* const> borrowed,
                         Sizing& sizing) {
-    check_sizes(p.function, sizing);
-    const Graph& graph = p.function.graph();
-    std::vector<Done> done(graph.node_count());
-    for (std::size_t i = 0; i < p.order.size(); ++i) {
-      NodeId n = p.order[i];
-      if (&graph.op(n) == &ops::param) {
-        const auto index = static_cast<std::size_t>(graph.attrs(n).integer("index"));
-        if (index < inputs.size())
-          done[n].own.push_back(std::move(inputs[index]));
-        else
-          done[n].kept = borrowed[index - inputs.size()];
-      } else if (&graph.op(n) == &ops::constant) {
-        done[n].kept = programs_.constant(p, n);
-      } else if (Wide* x = changed_in_place(p, i, done)) {
-        const std::span<const Value> operands = graph.operands(n);
-        update_box(*x, done[operands[1].node()][operands[1].index()],
-                   done[operands[2].node()][operands[2].index()]);
-        done[n].own.push_back(std::move(*x));
-      }
-      if (done[n].own.empty() && !done[n].kept) done[n].own = evaluate_node(graph, n, done, sizing);
-      if (&graph.op(n) == &ops::measure)
-        bind_measured(p.function, n, done[n][0].integers.at(0), sizing);
-      for (const Value& v : graph.operands(n))
-        if (p.last_use[v.node()] == i) done[v.node()].own.clear();
+    std::vector<Done> done(p.function.graph().node_count());
+    std::size_t place = 0;
+    try {
+      check_sizes(p.function, sizing);
+      for (; place < p.order.size(); ++place) step(p, place, inputs, borrowed, sizing, done);
+    } catch (InputRefusal& r) {
+      r.place = place;
+      throw;
     }
     return results_of(p.function, done);
+  }
+
+  // Evaluates the node at position i of the order.
+  void step(Program& p, std::size_t i, std::vector<Wide>& inputs,
+            std::span<const Wide* const> borrowed, Sizing& sizing, std::vector<Done>& done) {
+    const Graph& graph = p.function.graph();
+    const NodeId n = p.order[i];
+    if (&graph.op(n) == &ops::param) {
+      const auto index = static_cast<std::size_t>(graph.attrs(n).integer("index"));
+      if (index < inputs.size())
+        done[n].own.push_back(std::move(inputs[index]));
+      else
+        done[n].kept = borrowed[index - inputs.size()];
+    } else if (&graph.op(n) == &ops::constant) {
+      done[n].kept = programs_.constant(p, n);
+    } else if (Wide* x = changed_in_place(p, i, done)) {
+      const std::span<const Value> operands = graph.operands(n);
+      update_box(*x, done[operands[1].node()][operands[1].index()],
+                 done[operands[2].node()][operands[2].index()]);
+      done[n].own.push_back(std::move(*x));
+    }
+    if (done[n].own.empty() && !done[n].kept) done[n].own = evaluate_node(graph, n, done, sizing);
+    if (&graph.op(n) == &ops::measure)
+      bind_measured(p.function, n, done[n][0].integers.at(0), sizing);
+    for (const Value& v : graph.operands(n))
+      if (p.last_use[v.node()] == i) done[v.node()].own.clear();
   }
 
   static std::vector<Wide> results_of(const Function& f, std::vector<Done>& done) {
@@ -214,11 +232,11 @@ class Interpreter {
                 : op.eval
                     ? op.eval({graph.attrs(n), inputs, types, size, body, mode_ == Mode::stepwise})
                     : host_results(op, graph.attrs(n), inputs, types, size);
-    } catch (const UserError& e) {
+    } catch (const InputRefusal& r) {
       if (&op != &ops::require || graph.origins(n).empty()) throw;
       std::string where;
       for (const Origin& o : graph.origins(n)) where += cat(where.empty() ? "" : ", ", o);
-      throw UserError(where, ": ", e.what());
+      throw InputRefusal(r.excess, where, ": ", r.what());
     }
     HONE_ASSERT(results.size() == types.size(), op.name, " gave ", results.size(), " results");
     for (std::size_t i = 0; i < results.size(); ++i) check_result(op, results[i], types[i], size);
@@ -256,7 +274,9 @@ bool waits(const DimCheck& c, std::span<const DimBound> measured, const Sizing& 
 
 void check_size(const DimCheck& c, const Sizing& sizing) {
   std::int64_t a = size_of(c.a, sizing), b = size_of(c.b, sizing);
-  if (a != b) throw UserError(c.message, " (here ", c.a, " = ", a, ", ", c.b, " = ", b, ")");
+  if (a != b)
+    throw InputRefusal(std::abs(static_cast<double>(a) - static_cast<double>(b)), c.message,
+                       " (here ", c.a, " = ", a, ", ", c.b, " = ", b, ")");
 }
 
 void check_contents(const Function::Param& p, const Array& given) {

@@ -11,6 +11,7 @@
 #include "ops/ops.h"
 #include "ref/expected.h"
 #include "verify/sample.h"
+#include "verify/sizes.h"
 #include "verify/whole.h"
 
 namespace hone {

@@ -1,309 +1,297 @@
 #include "verify/made_inputs.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <optional>
 #include <set>
-#include <span>
 
 #include "base/error.h"
+#include "ir/measured.h"
+#include "ir/refusal.h"
 #include "ops/ops.h"
-#include "ref/evaluate.h"
+#include "schedule/cost.h"
+#include "verify/contents.h"
+#include "verify/input_moves.h"
+#include "verify/refusing_part.h"
+#include "verify/sizes.h"
 #include "verify/whole.h"
 
 namespace hone {
 
 namespace {
 
-// The set from which the integers or texts of a parameter are taken.
-struct Choice {
-  std::int64_t low = 0, high = 7;
-  Listed listed = Listed::no;
-  std::vector<std::int64_t> members = {};  // if not empty, only these
-  bool operator==(const Choice&) const = default;
+constexpr std::size_t end_of_run = std::numeric_limits<std::size_t>::max();
+
+// How far a run came.
+struct Outcome {
+  std::size_t place = 0;  // of the node that refused it; end_of_run: none did
+  double excess = 0;      // by how much it did
+  int empty_sizes = 0;    // data-dependent sizes that are 0: what has such a size is not tried
+  std::string problem = {};
+
+  bool is_accepted() const { return place == end_of_run; }
+  bool is_better_than(const Outcome& o) const {
+    return place != o.place     ? place > o.place
+           : excess != o.excess ? excess < o.excess
+                                : empty_sizes < o.empty_sizes;
+  }
 };
 
-bool has_effect(const Function& f);
-
-// Whether the node may refuse a run because of its operands.
-bool has_effect(const Graph& graph, NodeId n) {
-  if (!graph.op(n).pure) return true;
-  return std::ranges::any_of(graph.attrs(n).entries(), [](const Attrs::Entry& e) {
-    const auto* body = std::get_if<FunctionRef>(&e.second);
-    return body && has_effect(**body);
-  });
-}
-
-bool has_effect(const Function& f) {
-  return std::ranges::any_of(live_nodes(f), [&](NodeId n) { return has_effect(f.graph(), n); });
-}
-
-// The part of a function that may refuse a run.
-Function refusals_of(const Function& f) {
-  const Graph& graph = f.graph();
-  const std::vector<NodeId> order = live_nodes(f);
-  std::vector<bool> is_needed(graph.node_count(), false);
-  for (auto at = order.rbegin(); at != order.rend(); ++at) {
-    if (has_effect(graph, *at)) is_needed[*at] = true;
-    if (is_needed[*at])
-      for (const Value& v : graph.operands(*at)) is_needed[v.node()] = true;
-  }
-  Function out = clone_params(f);
-  Copier copy(f, out);
-  for (NodeId n : order) {
-    if (!is_needed[n] || copy.has(n)) continue;
-    const Value made = copy.copy(n);
-    if (graph.op(n).pure && has_effect(graph, n)) out.add_result(made, "");
-  }
-  return out;
-}
-
-// Whether the result holds only numbers of the operands, so that requirements on it apply to them:
-// operations that require_within() applies to an index.
-bool passes_numbers_on(const Op& op) {
-  static const Op* const all[] = {&ops::cast, &ops::select,     &ops::reduce_max,
-                                  &ops::le,   &ops::reduce_min, &ops::bit_and,
-                                  &ops::eq,   &ops::maximum,    &ops::minimum};
-  return op.kind == OpKind::movement || std::ranges::find(all, &op) != std::end(all);
-}
-
-// Whether the value is the same in every run.
-bool is_fixed(const Value v) {
-  const Graph& graph = v.graph();
-  return std::ranges::none_of(nodes_below(std::span(&v, 1)), [&](NodeId n) {
-    return &graph.op(n) == &ops::param || has_effect(graph, n);
-  });
-}
-
-std::set<std::size_t> params_behind(const Function& f, Value root) {
-  std::map<NodeId, std::size_t> params;
-  for (std::size_t i = 0; i < f.params().size(); ++i) params[f.param(i).node()] = i;
-  std::set<std::size_t> out;
-  std::set<NodeId> met;
-  std::vector<Value> open = {root};
-  while (!open.empty()) {
-    const Value v = open.back();
-    open.pop_back();
-    if (!met.insert(v.node()).second) continue;
-    if (const auto at = params.find(v.node()); at != params.end()) out.insert(at->second);
-    if (passes_numbers_on(v.op()))
-      for (const Value& operand : v.operands()) open.push_back(operand);
-  }
-  return out;
-}
-
-// Ranges that are required of parameters directly.
-std::vector<Choice> required_ranges(const Function& f, const Sizing& sizes) {
-  std::vector<Choice> out(f.params().size());
-  std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> ranges(out.size());
-  for (NodeId n : live_nodes(f)) {
-    if (&f.graph().op(n) != &ops::require) continue;
-    std::int64_t low = 0, high = 0;
-    try {
-      low = size_of(f.graph().attrs(n).dims("low").at(0), sizes);
-      high = size_of(f.graph().attrs(n).dims("high").at(0), sizes);
-    } catch (const UserError&) {
-      continue;  // data-dependent
-    }
-    for (std::size_t p : params_behind(f, f.graph().operands(n)[0])) {
-      auto& r = ranges[p];
-      r = r ? std::pair(std::max(r->first, low), std::min(r->second, high)) : std::pair(low, high);
-    }
-  }
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (!ranges[i] || ranges[i]->first > ranges[i]->second) continue;
-    const auto [low, high] = *ranges[i];
-    out[i].low = high >= 0 ? std::max<std::int64_t>(low, 0) : low;
-    out[i].high = std::min(high, out[i].low + 7);
-  }
-  return out;
-}
-
-// For each parameter the fixed values that its elements are compared with, such as the categories
-// of an encoder.
-std::vector<Values> compared_with(const Function& f) {
-  std::vector<Values> out(f.params().size());
-  for (NodeId n : live_nodes(f)) {
-    if (&f.graph().op(n) != &ops::eq) continue;
-    const std::span<const Value> sides = f.graph().operands(n);
-    for (const std::size_t side : {0, 1}) {
-      Value other = sides[1 - side];
-      while (other.op().kind == OpKind::movement) other = other.operand(0);
-      if (is_float(other.dtype()) || !is_fixed(other)) continue;
-      for (const std::size_t p : params_behind(f, sides[side])) out[p].push_back(other);
-    }
-  }
-  return out;
-}
-
-class Maker {
+// Looks for inputs that the function accepts: makes one change after another that brings a run
+// further, or reduces the number by which it is refused.
+class InputSearch {
  public:
-  Maker(const Function& f, const Sizing& sizes)
-      : f_(f), sizes_(sizes), choices_(f.params().size()) {}
+  // `guards`: sizes may change as far as these hold; null: they may not.
+  InputSearch(const Function& f, Sizing sizes, const std::vector<Guard>* guards)
+      : f_(f),
+        part_(refusing_part(f)),
+        evaluator_(part_),
+        is_read_(read_params(part_)),
+        has_measured_(!measured_sizes(part_.graph()).empty()),
+        guards_(guards),
+        state_{std::move(sizes), std::vector<Contents>(f.params().size())} {}
 
   MadeInputs run() {
-    if (has_effect(f_)) search();
-    MadeInputs out{inputs(), {}, problem_};
-    for (std::size_t i = 0; i < choices_.size(); ++i)
-      out.assumptions.push_back(assumption(i, out.arrays[i]));
+    if (may_refuse(f_)) search();
+    MadeInputs out{inputs(state_), {}, outcome_.is_accepted() ? "" : problem_};
+    for (std::size_t i = 0; i < out.arrays.size(); ++i)
+      out.assumptions.push_back(
+          cat("'", f_.params()[i].name, "' ", out.arrays[i].type(), ": ",
+              f_.params()[i].required ? "as the model requires"
+                                      : contents_text(state_.contents[i], out.arrays[i].dtype())));
+    for (std::size_t i = 0; i < out.arrays.size(); ++i)
+      if (is_float(out.arrays[i].dtype()) && state_.contents[i].kind != Contents::Kind::random)
+        out.has_chosen_reals = true;
     return out;
   }
 
  private:
-  bool is_open(std::size_t i) const {
-    const Function::Param& p = f_.params()[i];
-    return !p.required && !is_float(p.value.dtype());
-  }
-  bool is_text(std::size_t i) const { return f_.param(i).dtype() == DType::text; }
-  bool any_open() const {
-    for (std::size_t i = 0; i < choices_.size(); ++i)
-      if (is_open(i)) return true;
+  static constexpr double most_work = 2e9;
+  // Evaluations: if sizes may change, if they may not, with a loop whose end depends on data, and
+  // once inputs are accepted.
+  static constexpr int most_tries = 1000, most_of_sizes = 300, most_of_loops = 60,
+                       most_improvements = 64;
+
+  bool is_open(std::size_t i) const { return is_read_[i] && !f_.params()[i].required; }
+  bool has_open_integers() const {
+    for (std::size_t i = 0; i < is_read_.size(); ++i)
+      if (is_open(i) && !is_float(f_.param(i).dtype())) return true;
     return false;
   }
 
-  // Tries required ranges; then the values that the model compares a parameter with; then other
-  // integers for one parameter at a time, and finally for all.
   void search() {
-    const Function part = refusals_of(f_);
-    choices_ = required_ranges(part, sizes_);
-    constexpr double most_flops = 2e9;
-    const double flops = static_cast<double>(flops_at(flops_of(part), sizes_));
-    // There is only one way to make up real inputs, so they are tried only if that is cheap.
-    if (!any_open() && flops > most_flops / 20) return;
-    left_ = static_cast<int>(std::clamp(most_flops / std::max(flops, 1.0), 1.0, 200.0));
-    if (is_accepted(part) || !any_open()) return;
-    if (take_members(part) && is_accepted(part)) return;
-    static const Choice others[] = {{.listed = Listed::shape},   {1, 1}, {0, 0}, {0, 1}, {1, 2},
-                                    {.listed = Listed::counting}};
-    const std::vector<Choice> start = choices_;
-    for (std::size_t i = 0; i < choices_.size(); ++i)
-      for (const Choice& c : others) {
-        if (!is_open(i) || is_text(i)) continue;
-        choices_ = start;
-        choices_[i] = c;
-        if (is_accepted(part)) return;
-      }
-    for (const Choice& c : others) {
-      choices_.assign(start.size(), c);
-      if (is_accepted(part)) return;
+    outcome_ = {.place = end_of_run};
+    take_required_ranges();
+    const double work = cost();
+    // The first inputs are tried only if that is cheap, unless their integers may be wrong.
+    if (!has_open_integers() && work > most_work / 20) return;
+    left_ = static_cast<int>(
+        std::clamp(most_work / work, 1.0, guards_ ? double{most_tries} : double{most_of_sizes}));
+    if (has_loop(part_)) left_ = std::min(left_, most_of_loops);
+    outcome_ = judged(state_);
+    problem_ = outcome_.problem;
+    if (outcome_.is_accepted()) return improve();
+    using Start = std::pair<InputState, Outcome>;
+    std::vector<Start> starts = {{state_, outcome_}};
+    const auto add = [&](const InputState& s) { starts.emplace_back(s, judged(s)); };
+    if (const std::optional<InputState> members = with_members()) add(*members);
+    if (const std::optional<InputState> image = with_image()) add(*image);
+    for (const Contents& c : whole_contents(DType::i64, has_measured_ ? 16 : 4096))
+      add(with_all(state_, c));
+    std::ranges::stable_sort(
+        starts, [](const Start& a, const Start& b) { return a.second.is_better_than(b.second); });
+    for (auto& [state, outcome] : starts) {
+      descend(state, outcome);
+      if (!outcome.is_better_than(outcome_)) continue;
+      state_ = std::move(state);
+      outcome_ = std::move(outcome);
+      if (outcome_.is_accepted()) return improve();
     }
-    choices_ = start;
   }
 
-  // Takes the elements of parameters from the values that they are compared with; false if there
-  // are none.
-  bool take_members(const Function& part) {
+  // At usual data-dependent sizes; their upper bounds may be those of any data.
+  double flops() const try {
+    const Graph& graph = part_.graph();
+    return static_cast<double>(size_of(
+        ideal_flops(part_), with_measured(state_.sizes, measured_sizes(graph), graph.checks())));
+  } catch (const UserError&) {
+    return static_cast<double>(flops_at(flops_of(part_), state_.sizes));
+  }
+
+  double cost() const {
+    double work = 1000 + flops();
+    for (const Function::Param& p : f_.params())
+      work += static_cast<double>(size_of(p.value.shape().count(), state_.sizes));
+    return work;
+  }
+
+  void take_required_ranges() {
+    constexpr std::int64_t more = 7;
+    const std::vector<RequiredRange> ranges = required_ranges(part_, state_.sizes);
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      if (!ranges[i] || !is_open(i) || is_float(f_.param(i).dtype())) continue;
+      const auto [low, high] = *ranges[i];
+      const std::int64_t least = high >= 0 ? std::max<std::int64_t>(low, 0) : low,
+                         most = std::min(high, least + more);
+      if (least != 0 || most != more)
+        state_.contents[i] = Contents::range(static_cast<double>(least), static_cast<double>(most));
+    }
+  }
+
+  // Parameters that the model compares with fixed values get these.
+  std::optional<InputState> with_members() {
     constexpr std::size_t most = 64;
-    const std::vector<Values> compared = compared_with(part);
+    const std::vector<Values> compared = compared_with(part_);
+    InputState out = state_;
     bool any = false;
-    for (std::size_t i = 0; i < choices_.size(); ++i) {
-      if (!is_open(i)) continue;
-      std::vector<std::int64_t>& members = choices_[i].members;
-      for (const Array& a : evaluated(part, compared[i]))
+    for (std::size_t i = 0; i < compared.size(); ++i) {
+      if (!is_open(i) || is_float(f_.param(i).dtype()) || compared[i].empty()) continue;
+      std::vector<std::int64_t> members;
+      for (const Array& a : evaluated(part_, compared[i], inputs(state_)))
         for (std::int64_t k = 0; k < a.count() && members.size() < most; ++k)
           if (std::ranges::find(members, a.integer(k)) == members.end())
             members.push_back(a.integer(k));
-      any = any || !members.empty();
+      if (members.empty()) continue;
+      any = true;
+      out.contents[i] = {.kind = Contents::Kind::members, .members = std::move(members)};
     }
-    return any;
+    return any ? std::optional(out) : std::nullopt;
   }
 
-  // Evaluates values that are the same in every run.
-  std::vector<Array> evaluated(const Function& part, const Values& values) const try {
-    Function out = clone_params(part);
-    Copier copy(part, out);
-    for (NodeId n : nodes_below(values)) copy.copy(n);
-    for (const Value& v : values) out.add_result(copy(v), "");
-    return evaluate(out, inputs());
-  } catch (const UserError&) {
-    return {};
+  // Bytes become those of an image, whose size is then that of a file.
+  std::optional<InputState> with_image() const {
+    InputState out = state_;
+    bool any = false;
+    for (std::size_t i = 0; i < is_read_.size(); ++i) {
+      const Type t = f_.param(i).type();
+      if (!is_open(i) || t.dtype != DType::u8 || t.rank() != 1) continue;
+      any = true;
+      out.contents[i] = {.kind = Contents::Kind::image};
+      if (const Dim& n = t.shape.dims[0]; guards_ && n.is_symbol() && image_bytes() <= n.high())
+        out.sizes[n.name()] = std::max(image_bytes(), n.low());
+    }
+    return any && (!guards_ || fits(out)) ? std::optional(out) : std::nullopt;
   }
 
-  bool is_accepted(const Function& part) {
-    if (left_-- <= 0) return false;
+  InputState with_all(InputState state, const Contents& c) const {
+    for (std::size_t i = 0; i < state.contents.size(); ++i) {
+      const DType t = f_.param(i).dtype();
+      if (is_open(i) && !is_float(t) && t != DType::text && t != DType::b1) state.contents[i] = c;
+    }
+    return state;
+  }
+
+  void descend(InputState& state, Outcome& outcome) {
+    for (bool is_better = true; is_better && left_ > 0;) {
+      is_better = false;
+      if (outcome.is_accepted() && outcome.empty_sizes == 0) return;
+      for (const InputMove& m : moves(state, outcome)) {
+        InputState next = moved(state, m);
+        Outcome there = judged(next);
+        if (!there.is_better_than(outcome)) continue;
+        state = std::move(next);
+        outcome = std::move(there);
+        is_better = true;
+        break;
+      }
+    }
+  }
+
+  std::vector<InputMove> moves(const InputState& state, const Outcome& outcome) const {
+    std::vector<InputMove> out;
+    for (std::size_t i = 0; i < is_read_.size(); ++i)
+      if (is_open(i))
+        add_moves(i, filled(f_.param(i).type(), state.sizes, state.contents[i], i + 1),
+                  state.contents[i], outcome.excess, has_measured_, out);
+    if (!guards_) return out;
+    for (InputMove& m : size_moves(f_.symbols(), state.sizes, outcome.excess))
+      if (fits(moved(state, m))) out.push_back(std::move(m));
+    return out;
+  }
+
+  bool fits(const InputState& state) const {
+    constexpr double most_elements = 0x1p24;
+    double elements = 0;
+    for (const Function::Param& p : f_.params()) {
+      double count = 1;
+      for (const Dim& d : p.value.shape().dims)
+        count *= static_cast<double>(size_of(d, state.sizes));
+      elements += count;
+    }
+    return elements <= most_elements && guards_hold(*guards_, state.sizes);
+  }
+
+  // Accepted inputs: less degenerate ones, if they are accepted too.
+  void improve() {
+    left_ = std::min(left_, most_improvements);
+    descend(state_, outcome_);
+    for (std::size_t i = 0; i < is_read_.size(); ++i) {
+      const Contents& c = state_.contents[i];
+      const DType t = f_.param(i).dtype();
+      if (!is_open(i) || c.kind != Contents::Kind::range || c.low != c.high || is_float(t) ||
+          t == DType::b1)
+        continue;
+      for (const double more : {7, 3, 1}) {
+        InputState next = state_;
+        next.contents[i].high = c.low + more;
+        const Outcome there = judged(next);
+        if (outcome_.is_better_than(there)) continue;
+        state_ = std::move(next);
+        outcome_ = there;
+        break;
+      }
+    }
+  }
+
+  Outcome judged(const InputState& state) {
+    if (left_-- <= 0) return {};
     try {
-      evaluate(part, inputs());
-      problem_.clear();
-      return true;
+      Outcome out{.place = end_of_run};
+      const std::vector<Wide> results = evaluator_.in(Mode::strict, inputs(state));
+      for (std::size_t i = 0; i < results.size(); ++i)
+        if (&part_.results()[i].value.op() == &ops::measure)
+          out.empty_sizes += results[i].integers.at(0) == 0;
+      return out;
+    } catch (const InputRefusal& r) {
+      return {r.place, r.excess, 0, r.what()};
     } catch (const UserError& e) {
-      if (problem_.empty()) problem_ = e.what();
-      return false;
+      return {.problem = e.what()};
     }
   }
 
-  std::vector<Array> inputs() const {
+  std::vector<Array> inputs(const InputState& state) const {
     std::vector<Array> out;
     for (const Function::Param& p : f_.params()) {
       const std::size_t i = out.size();
-      if (p.required) {
-        out.push_back(*p.required);
-        continue;
-      }
-      Array a = sample_array(p.value.type(), sizes_, Fill::random, i + 1);
-      const Choice& c = choices_[i];
-      if (is_open(i) && !(c == Choice()) && a.dtype() != DType::b1)
-        for (std::int64_t k = 0; k < a.count(); ++k) a.set_integer(k, taken(c, a, k));
-      out.push_back(std::move(a));
+      out.push_back(p.required ? *p.required
+                               : filled(p.value.type(), state.sizes, state.contents[i], i + 1));
     }
     return out;
   }
 
-  static std::int64_t taken(const Choice& c, const Array& random, std::int64_t k) {
-    if (!c.members.empty()) return c.members[static_cast<std::size_t>(k) % c.members.size()];
-    if (random.dtype() == DType::text) return random.integer(k);
-    if (c.listed != Listed::no) return listed_integer(c.listed, k);
-    return c.low + random.integer(k) % (c.high - c.low + 1);
-  }
-
-  std::string assumption(std::size_t i, const Array& a) const {
-    const std::string what = cat("'", f_.params()[i].name, "' ", a.type(), ": ");
-    const Choice& c = choices_[i];
-    if (f_.params()[i].required) return what + "as the model requires";
-    if (is_float(a.dtype())) return what + "-1 to 1";
-    if (a.dtype() == DType::b1) return what + "false and true";
-    if (!c.members.empty())
-      return cat(what, "the ", c.members.size(), " values that the model compares it with");
-    if (a.dtype() == DType::text) return what + "short strings";
-    if (c.listed == Listed::shape) return what + "-1, then 1";
-    if (c.listed == Listed::counting) return what + "0, 1, 2, ...";
-    return c.low == c.high ? cat(what, c.low) : cat(what, c.low, " to ", c.high);
-  }
-
   const Function& f_;
-  const Sizing& sizes_;
-  std::vector<Choice> choices_;
+  const Function part_;
+  Evaluator evaluator_;
+  const std::vector<bool> is_read_;  // by the part
+  const bool has_measured_;          // data-dependent sizes
+  const std::vector<Guard>* guards_;
+  InputState state_;  // the best so far
+  Outcome outcome_ = {.place = end_of_run};
   std::string problem_;
-  int left_ = 0;
+  int left_ = 0;  // evaluations
 };
 
 }  // namespace
 
-MadeInputs made_inputs(const Function& f, const Sizing& sizes) { return Maker(f, sizes).run(); }
+MadeInputs made_inputs(const Function& f, const Sizing& sizes) {
+  return InputSearch(f, sizes, nullptr).run();
+}
 
 std::optional<MadeInputs> made_inputs_and_sizes(const Function& f,
                                                 const std::vector<Guard>& guards) {
-  constexpr std::size_t most_symbols = 8;
   const std::optional<Sizing> first = sample_sizes(f.param_types(), guards);
   if (!first) return std::nullopt;
-  MadeInputs made = made_inputs(f, *first);
-  if (made.problem.empty() || first->size() > most_symbols) return made;
-  std::int64_t all = 1;
-  for (const auto& [name, size] : *first) all += size;
-  for (const Dim& s : f.symbols()) {
-    const std::string name(s.name());
-    if (!first->contains(name)) continue;
-    std::set<std::int64_t> sums = {all};
-    for (const auto& [a, size_a] : *first)
-      for (const auto& [b, size_b] : *first)
-        if (a < b && a != name && b != name) sums.insert(size_a + size_b);
-    for (const std::int64_t sum : sums) {
-      Sizing sizes = *first;
-      sizes[name] = sum;
-      if (sum < s.low() || sum > s.high() || !guards_hold(guards, sizes)) continue;
-      if (MadeInputs more = made_inputs(f, sizes); more.problem.empty()) return more;
-    }
-  }
-  return made;
+  return InputSearch(f, *first, &guards).run();
 }
 
 MadeInputs made_inputs_of(std::string_view model, const Function& f,

@@ -1,17 +1,12 @@
-// Made-up inputs for verification and timing: seeded random data, extreme values, and sizes for
-// symbols. Never zeros.
+// Made-up inputs for verification and timing: seeded random data and extreme values. Never zeros.
 #pragma once
 
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "base/hash.h"
-#include "plan/plan.h"
 #include "ref/evaluate.h"
 #include "type/array.h"
 
@@ -65,23 +60,5 @@ std::optional<Hash128> sample_digest(std::span<const std::byte>, DType);
 // The sizing must contain the type's symbols.
 Array sample_array(const Type&, const Sizing&, Fill, std::uint64_t seed,
                    std::span<const double> edges = {});
-
-// Whether the guards hold for these sizes.
-bool guards_hold(const std::vector<Guard>&, const Sizing& sizes);
-
-// Adds a value for each data-dependent size: about half of its upper bound, less if that is large,
-// such that the checks hold, as far as a bounded search finds such values.
-Sizing with_measured(Sizing, const std::vector<DimBound>&, std::span<const DimCheck> checks = {});
-// Whether the checks hold for these sizes; ignores checks of other sizes.
-bool checks_hold(std::span<const DimCheck> checks, const Sizing&);
-
-// Sizes for the symbols of the types that satisfy the guards; tries small ones first. Empty when a
-// bounded search finds none.
-std::optional<Sizing> sample_sizes(const std::vector<Type>&, const std::vector<Guard>&);
-
-// Different odd sizes for the symbols, starting at `least` as far as their bounds allow, so that
-// errors in rows, strides and tails show. Empty when they do not satisfy the guards.
-std::optional<Sizing> odd_sizes(const std::vector<Type>&, const std::vector<Guard>&,
-                                std::int64_t least);
 
 }  // namespace hone

@@ -6,8 +6,8 @@
 #include "backend/devices/devices.h"
 #include "base/error.h"
 #include "runtime/self_test.h"
-#include "verify/made_inputs.h"
-#include "verify/sample.h"
+#include "verify/contents.h"
+#include "verify/sizes.h"
 
 namespace hone {
 

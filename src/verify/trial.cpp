@@ -13,6 +13,7 @@
 #include "runtime/prepare.h"
 #include "schedule/plan_builder.h"
 #include "verify/edges.h"
+#include "verify/sizes.h"
 
 namespace hone {
 

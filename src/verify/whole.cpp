@@ -11,6 +11,7 @@
 #include "schedule/views.h"
 #include "verify/explanation.h"
 #include "verify/repeat.h"
+#include "verify/sizes.h"
 
 namespace hone {
 
@@ -275,8 +276,6 @@ bool check_whole(const Function& f, const Sizing& sizes, const OtherSizes& other
   return !runs.empty();
 }
 
-namespace {
-
 bool has_loop(const Function& f) {
   const Graph& graph = f.graph();
   return std::ranges::any_of(live_nodes(f), [&](NodeId n) {
@@ -287,8 +286,6 @@ bool has_loop(const Function& f) {
            });
   });
 }
-
-}  // namespace
 
 std::optional<std::vector<Array>> special_like(const Function& f, const std::vector<Array>& inputs,
                                                Fill fill) {

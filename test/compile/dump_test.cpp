@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "import/onnx/model.h"
 #include "test/compile/models.h"
+#include "verify/sizes.h"
 
 namespace hone {
 namespace {

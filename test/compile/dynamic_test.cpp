@@ -5,7 +5,7 @@
 #include "pass/expand.h"
 #include "plan/plan_file.h"
 #include "test/compile/models.h"
-#include "verify/sample.h"
+#include "verify/sizes.h"
 
 namespace hone {
 namespace {

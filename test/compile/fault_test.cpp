@@ -5,6 +5,7 @@
 #include "compile/evidence.h"
 #include "compile/optimize.h"
 #include "ops/common.h"
+#include "ops/require.h"
 #include "ref/expected.h"
 #include "runtime/cache.h"
 #include "test/compile/models.h"
@@ -337,6 +338,37 @@ TEST(Evidence, IsAskedForWhenAStrategyIsRefused) {
   };
   EXPECT_THROW(optimize({"built", {{{}, several_operations()}}, {}}, request), UserError);
   EXPECT_EQ(told, std::vector<std::string>{"cpu"});
+}
+
+// ---- inputs that cannot be made up
+
+// A square plus 17 is more than 3.
+Function accepts_nothing() {
+  Function f;
+  const Dim n = Dim::symbol("n", 1, 64);
+  const Value x = f.add_param(f32({n, 6}), "x"), k = f.add_param(i64({}), "k");
+  require_within(k * k + integer_like(k, 17), 0, 3, "k k + 17");
+  f.add_result(ops::tanh(ops::add(x, broadcast_to(cast_to(k, DType::f32), x.shape()))), "y");
+  return f;
+}
+
+TEST(NoInputs, StillGiveAPlanOfVerifiedKernels) {
+  EmptyCache cache;
+  OptimizeRequest request;
+  request.compile.verification = Verification::model;
+  request.rounds = 1;
+  const Source source = {"built", {{{}, accepts_nothing()}}, {}};
+  const Optimized out = optimize(source, request);
+  EXPECT_NE(out.not_run.find("k k + 17"), std::string::npos) << out.not_run;
+  EXPECT_EQ(out.tried.left_out, out.not_run);
+  EXPECT_TRUE(out.tried.inputs.empty());
+  EXPECT_GT(out.tried.kernels + out.tried.kernels_before, 0);
+  for (const StrategyRecord& r : out.plan.strategies)
+    EXPECT_TRUE(r.failure.empty() || r.failure.starts_with("skipped")) << r.name << r.failure;
+  const auto chosen = std::ranges::find(out.plan.strategies, true, &StrategyRecord::chosen);
+  ASSERT_NE(chosen, out.plan.strategies.end());
+  EXPECT_EQ(chosen->name, "auto");
+  for (const SelfTest& t : out.plan.self_tests) EXPECT_NE(t.missing, "");
 }
 
 // ---- sizes

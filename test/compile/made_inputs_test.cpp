@@ -4,6 +4,7 @@
 
 #include "ir/measured.h"
 #include "ops/common.h"
+#include "ops/host.h"
 #include "ops/require.h"
 #include "ref/evaluate.h"
 
@@ -124,6 +125,91 @@ TEST(MadeInputs, ValuesThatDependOnDataAreNoCandidates) {
   const MadeInputs made = made_inputs(f, {});
   EXPECT_EQ(made.problem, "");
   EXPECT_NO_THROW(evaluate(f, made.arrays));
+}
+
+TEST(MadeInputs, StringsThatAreParsedAreNumbers) {
+  Function f;
+  const Value x = f.add_param(Type(DType::text, {5}), "x");
+  f.add_result(ops::real_of_text(x), "y");
+  const MadeInputs made = made_inputs(f, {});
+  EXPECT_EQ(made.problem, "");
+  EXPECT_EQ(made.assumptions[0], "'x' text[5]: numbers as strings, 0 to 7");
+  EXPECT_NO_THROW(evaluate(f, made.arrays));
+}
+
+TEST(MadeInputs, BytesThatAreDecodedAreAnImage) {
+  Function f;
+  const Dim n = Dim::symbol("n", 1, 4096);
+  const Value x = f.add_param(Type(DType::u8, {n}), "x");
+  f.add_result(ops::decode_image(x, {{"kind", std::string("rgb")}, {"count", std::int64_t{300}}}),
+               "y");
+  const std::optional<MadeInputs> made = made_inputs_and_sizes(f, {});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->problem, "");
+  EXPECT_NO_THROW(evaluate(f, made->arrays));
+}
+
+// The sizes of the parts of a Split.
+TEST(MadeInputs, ElementsMayHaveAFixedSum) {
+  Function f;
+  const Value parts = f.add_param(i64({3}), "parts");
+  require_within(parts, 1, 40, "a part");
+  require_within(reduce_axes(ops::reduce_sum, parts, {0}), 40, 40, "the sum");
+  f.add_result(parts, "y");
+  const MadeInputs made = made_inputs(f, {});
+  EXPECT_EQ(made.problem, "");
+  EXPECT_NO_THROW(evaluate(f, made.arrays));
+}
+
+TEST(MadeInputs, IndicesMayBeShiftedAndScaled) {
+  for (const auto& [shift, scale] :
+       {std::pair(100, 1), std::pair(100, 4), std::pair(100, -2), std::pair(-3000, 1)}) {
+    Function f;
+    const Value x = f.add_param(i64({200}), "x");
+    require_within(x * integer_like(x, scale) + integer_like(x, shift), 0, 9, "an index");
+    f.add_result(x, "y");
+    const MadeInputs made = made_inputs(f, {});
+    EXPECT_EQ(made.problem, "") << shift << " " << scale;
+    EXPECT_NO_THROW(evaluate(f, made.arrays)) << shift << " " << scale;
+  }
+}
+
+TEST(MadeInputs, RealsMayBeSmallOrPositive) {
+  Function f;
+  const Value x = f.add_param(f32({400}), "x");
+  require_within(cast_to(x * 100.0, DType::i64), 0, 60, "an index");
+  f.add_result(x, "y");
+  const MadeInputs made = made_inputs(f, {});
+  EXPECT_EQ(made.problem, "");
+  EXPECT_NO_THROW(evaluate(f, made.arrays));
+}
+
+// A reflecting pad needs an axis that is longer than the pad.
+TEST(MadeInputs, ASizeMayHaveToBeLarge) {
+  Function f;
+  const Dim n = Dim::symbol("n", 1, 1 << 20), m = Dim::symbol("m", 1, 64);
+  f.add_param(f32({n, m}), "x");
+  require_within(size_value(f.graph(), n, DType::i64) + scalar(f.graph(), 0, DType::i64), 5001,
+                 1 << 20, "the axis");
+  f.add_result(f.param(0), "y");
+  const std::optional<MadeInputs> made = made_inputs_and_sizes(f, {});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->problem, "");
+  EXPECT_NO_THROW(evaluate(f, made->arrays));
+}
+
+// Nothing that has an empty axis is tried.
+TEST(MadeInputs, DataDependentSizesAreNotEmptyIfThatIsPossible) {
+  Function f;
+  const Value k = f.add_param(i64({1}), "k");
+  const Dim n = Dim::symbol("n", 0, 50);
+  const Value one = reshape_to(k, Dims{}) - scalar(f.graph(), 7, DType::i64),
+              counted = ops::measure(ops::maximum(one, scalar(f.graph(), 0, DType::i64)),
+                                     {{"symbol", Dims{n}}, {"high", Dims{50}}});
+  f.add_result(iota_value(f.graph(), DType::i64, {n}, 0) + broadcast_to(counted, {n}), "y");
+  const MadeInputs made = made_inputs(f, {});
+  EXPECT_EQ(made.problem, "");
+  EXPECT_GT(evaluate(f, made.arrays)[0].count(), 0);
 }
 
 TEST(MadeInputs, WhatNothingSatisfiesIsSaid) {

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/isa/isa.h"
 #include "plan/plan_file.h"
+#include "verify/sizes.h"
 
 namespace hone {
 namespace {

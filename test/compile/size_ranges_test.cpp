@@ -5,6 +5,7 @@
 #include "ops/common.h"
 #include "test/compile/models.h"
 #include "verify/sample.h"
+#include "verify/sizes.h"
 
 namespace hone {
 namespace {
@@ -63,7 +64,22 @@ TEST(SizeRanges, GiveAVariantToWhatIsWorthOne) {
     EXPECT_EQ(g.kind, kinds[i]);
     EXPECT_EQ(g.a, f.param(0).shape()[0]);
     EXPECT_EQ(g.b, Dim(256));
+    EXPECT_TRUE(guards_hold(ranges[i].guards, ranges[i].sizes)) << i;
   }
+}
+
+// The plan's sizes are found by a search that may fail; a range knows sizes for which it was made.
+TEST(SizeRanges, KnowTheSizesAtWhichTheyWereTimed) {
+  Function f;
+  const Dim n = Dim::symbol("n", 1, 64), m = Dim::symbol("m", 1, 64);
+  f.add_result(ops::neg(f.add_param(f32({n, m}), "x")), "y");
+  // No n and m: the product is odd, and its remainder by 2 is 0.
+  const std::vector<Guard> never = {{Guard::Kind::equal, mod(n * m, 2), 1},
+                                    {Guard::Kind::equal, mod(n, 2), 0}};
+  const Source source = {"built", {{never, f}}, {}};
+  EXPECT_THROW(sizes_to_time(source, source.variants[0]), UserError);
+  const Sizing known = {{"n", 2}, {"m", 3}};
+  EXPECT_EQ(sizes_to_time(source, {never, f, known}), known);
 }
 
 TEST(SizeRanges, AreOneWhereLittleIsLostOrNothingIsKnown) {

@@ -7,6 +7,7 @@
 #include "test/fuzz/limits.h"
 #include "test/fuzz/targets.h"
 #include "verify/sample.h"
+#include "verify/sizes.h"
 
 namespace hone::fuzz {
 

@@ -13,6 +13,7 @@
 #include "test/hostile/hostile.h"
 #include "type/safetensors.h"
 #include "verify/sample.h"
+#include "verify/sizes.h"
 
 namespace hone::hostile {
 

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "import/onnx/model.h"
 #include "verify/expansion.h"
+#include "verify/sizes.h"
 
 namespace hone::conformance {
 

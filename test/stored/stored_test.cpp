@@ -15,6 +15,7 @@
 #include "test/compile/models.h"
 #include "type/text.h"
 #include "verify/sample.h"
+#include "verify/sizes.h"
 
 namespace hone {
 namespace {
