@@ -31,6 +31,8 @@ std::vector<const Backend*> backends();
 // The default: the first backend that has a device on this machine.
 const Backend& default_backend();
 bool has_device(const Backend&);
+// Whether this machine's device runs code for one of the backend's targets.
+bool runs_here(const Backend&, std::string_view target);
 // Throws UserError listing the known backends.
 const Backend& backend(std::string_view name);
 

@@ -5,7 +5,6 @@
 #include "backend/cpu/target/cpu_target.h"
 #include "backend/cpu/target/measure.h"
 #include "backend/cuda/target/cuda_target.h"
-#include "backend/null/target/null_target.h"
 #include "backend/vulkan/target/vulkan_target.h"
 #include "base/error.h"
 
@@ -22,7 +21,6 @@ constexpr Backend built_in[] = {
 #ifdef HONE_VULKAN
     {"vulkan", vulkan::make_target, vulkan::target_names, {}, nullptr},
 #endif
-    {"null", null::make_target, null::target_names, {}, nullptr},
 };
 
 struct BackendList {
@@ -59,6 +57,10 @@ std::vector<const Backend*> backends() {
 }
 
 bool has_device(const Backend& b) { return device_count(b.name) > 0; }
+
+bool runs_here(const Backend& b, std::string_view target) {
+  return has_device(b) && open_device(b.name)->rank(b.target(target)->info().name) >= 0;
+}
 
 const Backend& default_backend() {
   for (const Backend* b : backends())

@@ -189,7 +189,7 @@ int aot(Words words) {
   a.flag("--embed-weights", "link the weights in, as a C array", options.embed_weights);
   a.flag("--check", "compile the example, run it, compare it with the plan", options.check);
   a.text("--cc", "PROGRAM", "compiler of --check (default: cc)", options.cc);
-  add_compiling(a, options, false);
+  add_compiling(a, options, false, Targets::host);
   add_printing(a, options);
   a.example("hone aot model.onnx -o model_c --dim batch=1 --check");
   if (!a.parse(words)) return exit_ok;
@@ -202,6 +202,7 @@ int aot(Words words) {
   CompileOptions compiled = compile_options(options);
   const Backend& host = host_backend();
   compiled.strategy = host.name;  // only kernels: libraries are not C
+  compiled.backend = &host;
   compiled.keep = true;
   if (compiled.targets.size() > 1)
     throw UsageError(cat("--target: ", compiled.targets.size(),

@@ -60,7 +60,7 @@ int bench(Words words) {
   a.real("-t,--duration", "SECONDS", "minimum time (default: 1)", seconds);
   a.real("--warmUp", "MS", "warm-up time, which is not counted (default: 200)", warm_up_ms);
   a.text("--exportTimes", "FILE", "write all times to this JSON file", times_file);
-  add_compiling(a, options);
+  add_compiling(a, options, true, Targets::here);
   add_printing(a, options);
   a.example("hone bench model.hone --duration 5");
   a.example(

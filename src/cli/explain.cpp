@@ -148,7 +148,7 @@ int explain(Words words) {
   a.text("--report", "FILE",
          "a page (.html) about the plan: its steps timed now, and what it remembers", report);
   a.list("-i,--input", "NAME=FILE", "with --report: an input, as for `hone run`", given);
-  add_compiling(a, options);
+  add_compiling(a, options, true, Targets::all);
   add_printing(a, options);
   a.example("hone explain model.hone --candidates");
   if (!a.parse(words)) return exit_ok;
@@ -156,7 +156,10 @@ int explain(Words words) {
     throw UsageError(
         "--strategy ref: interprets the model, so there is no plan to explain; give another "
         "strategy");
-  if (!report.empty()) check_report(report);
+  if (!report.empty()) {
+    check_report(report);
+    options.usable = Targets::here;
+  }
   const Loaded loaded = load(options, a, given);
   if (!report.empty()) {
     const OutputFile outputs[] = {{"--report", report}};

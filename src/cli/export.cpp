@@ -8,7 +8,7 @@
 #include "cli/load.h"
 #include "pass/map_sizes.h"
 #include "plan/plan_file.h"
-#include "verify/sample.h"
+#include "verify/sizes.h"
 
 namespace hone::cli {
 

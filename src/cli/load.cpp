@@ -12,7 +12,7 @@
 #include "cli/run/table.h"
 #include "plan/plan_file.h"
 #include "verify/made_inputs.h"
-#include "verify/sample.h"
+#include "verify/sizes.h"
 
 namespace hone::cli {
 
@@ -120,7 +120,60 @@ std::vector<std::string_view> pass_names() {
   return out;
 }
 
+bool is_usable(const Backend& b, std::string_view target, Targets usable) {
+  return usable == Targets::all ||
+         (runs_here(b, target) &&
+          (usable == Targets::here || open_device(b.name)->shares_host_memory()));
+}
+
+std::vector<std::string_view> target_names(Targets usable) {
+  std::vector<std::string_view> out;
+  for (const Backend* b : backends())
+    for (const std::string_view t : b->target_names)
+      if (std::ranges::count(out, t) == 0 && is_usable(*b, t, usable)) out.push_back(t);
+  return out;
+}
+
+// The default one or the first that has them all.
+const Backend& backend_with_targets(const std::vector<std::string>& targets) {
+  const auto has_all = [&](const Backend& b) {
+    return std::ranges::all_of(
+        targets, [&](const std::string& t) { return std::ranges::count(b.target_names, t) > 0; });
+  };
+  if (has_all(default_backend())) return default_backend();
+  for (const Backend* b : backends())
+    if (has_all(*b)) return *b;
+  throw UserError(
+      "--target: ", alternatives(std::vector<std::string_view>(targets.begin(), targets.end())),
+      ": the targets belong to different backends; make a plan for each");
+}
+
+void check_targets(const ModelOptions& o) {
+  if (o.targets.empty()) return;
+  const Backend& b = backend_with_targets(o.targets);
+  if (o.has_strategy && o.strategy != "auto" && o.strategy != b.name &&
+      std::ranges::count(b.libraries, o.strategy) == 0)
+    throw UsageError(cat("--strategy ", o.strategy, ": --target names targets of backend ", b.name,
+                         "; omit one of the two options, or give --strategy ", b.name));
+  for (const std::string& t : o.targets) {
+    if (is_usable(b, t, o.usable)) continue;
+    const std::string given = alternatives(target_names(o.usable));
+    throw UsageError(
+        o.usable == Targets::host
+            ? cat("--target ", t, ": C is written for this processor; give ", given)
+            : cat("--target ", t, ": this machine does not run it; give ", given,
+                  ", or write a plan for another machine with `hone optimize --target ", t, "`"));
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> foreign_targets(const ModelOptions& o) {
+  std::vector<std::string> out;
+  for (const std::string& t : o.targets)
+    if (!runs_here(backend_with_targets(o.targets), t)) out.push_back(t);
+  return out;
+}
 
 void add_model(Arguments& a, ModelOptions& o) {
   a.positional("MODEL", "model.onnx, a plan (.hone), or a directory that holds one", o.model);
@@ -153,7 +206,7 @@ void add_budget(Arguments& a, double& seconds) {
          cat("time for comparing candidates and strategies (default: ", seconds, ")"), seconds);
 }
 
-void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
+void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy, Targets usable) {
   a.heading("");
   a.number("--threads", "N", "threads to use (default: 0, as many as the machine offers)",
            o.threads, 0, most_threads);
@@ -168,15 +221,12 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   o.has_strategy = with_strategy;
   if (with_strategy)
     a.choice("--strategy", known, alternatives(strategies()) + " (default)", o.strategy);
-  // Targets of every backend: a plan may be made for another machine.
-  std::vector<std::string_view> targets;
-  for (const Backend* b : backends())
-    for (std::string_view t : b->target_names)
-      if (std::ranges::count(targets, t) == 0) targets.push_back(t);
-  a.choices(
-      "--target", {targets.begin(), targets.end()},
-      alternatives(targets) + ", several with commas (default: " + std::string(targets[0]) + ")",
-      o.targets);
+  // Others are accepted here and refused by load(), which says why.
+  o.usable = usable;
+  const std::vector<std::string_view> shown = target_names(usable);
+  a.choices("--target", target_names(Targets::all),
+            alternatives(shown) + ", several with commas (default: " + std::string(shown[0]) + ")",
+            o.targets);
   std::vector<std::string_view> kinds;
   for (const Backend* b : backends()) kinds.push_back(b->name);
   a.choices("--devices", kinds,
@@ -198,6 +248,7 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
 Loaded load(const ModelOptions& options, const Arguments& args,
             const std::vector<std::string>& inputs) {
   const auto start = std::chrono::steady_clock::now();
+  check_targets(options);
   Loaded out;
   out.file = model_file(options.model);
   const std::string path = out.file.path.string();
@@ -249,24 +300,6 @@ Loaded load_model(const ModelOptions& options, const Arguments& args,
   return out;
 }
 
-namespace {
-
-// The default one or the first that has them all.
-const Backend& backend_with_targets(const std::vector<std::string>& targets) {
-  const auto has_all = [&](const Backend& b) {
-    return std::ranges::all_of(
-        targets, [&](const std::string& t) { return std::ranges::count(b.target_names, t) > 0; });
-  };
-  if (has_all(default_backend())) return default_backend();
-  for (const Backend* b : backends())
-    if (has_all(*b)) return *b;
-  throw UserError(
-      "--target: ", alternatives(std::vector<std::string_view>(targets.begin(), targets.end())),
-      ": the targets belong to different backends; make a plan for each");
-}
-
-}  // namespace
-
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions out;
   out.strategy = options.strategy;
@@ -279,6 +312,8 @@ CompileOptions compile_options(const ModelOptions& options) {
   out.verification = options.verify == "none"    ? Verification::none
                      : options.verify == "model" ? Verification::model
                                                  : Verification::kernels;
+  if (!options.targets.empty() && foreign_targets(options).size() == options.targets.size())
+    out.verification = Verification::none;  // nothing runs here
   out.threads = options.threads;
   out.cache = !options.no_cache;
   out.one_op_groups = options.one_op_groups;

@@ -19,11 +19,19 @@
 
 namespace hone::cli {
 
+// The targets that a command can use.
+enum class Targets : std::uint8_t {
+  all,   // it runs nothing, or can do without
+  here,  // it runs what it compiles
+  host   // the same, on the processor
+};
+
 struct ModelOptions : Printing {
   std::string model;
   std::string strategy = "auto";
   bool has_strategy = false;         // the command has --strategy
   std::vector<std::string> targets;  // empty: native
+  Targets usable = Targets::all;
   std::vector<std::string> devices;  // for multi; empty: the fastest
   ImportOptions import;
   std::string weights;  // a file with tensors; empty: the model's own
@@ -46,7 +54,7 @@ void add_budget(Arguments&, double& seconds);  // for comparisons; the current v
 void add_sizes(Arguments&, ImportOptions&);    // --dim and --shapes
 void add_links(Arguments&, ImportOptions&);    // --allow-links
 void add_weights(Arguments&, ModelOptions&);   // --weights
-void add_compiling(Arguments&, ModelOptions&, bool with_strategy = true);
+void add_compiling(Arguments&, ModelOptions&, bool with_strategy, Targets);
 
 struct Loaded {
   ModelFile file;
@@ -67,6 +75,8 @@ Loaded load(const ModelOptions&, const Arguments& args,
 Loaded load_model(const ModelOptions&, const Arguments& args,
                   const std::vector<std::string>& inputs = {});
 CompileOptions compile_options(const ModelOptions&);
+// The given targets that this machine does not run.
+std::vector<std::string> foreign_targets(const ModelOptions&);
 
 // Compiles, or reads a plan file; does not need the plan's devices. If it compiles, fills `report`
 // with everything that a report page shows.

@@ -46,6 +46,7 @@ Json strategies_json(const std::vector<StrategyRecord>& records) {
 
 std::string timing_text(const TimingRecord& t) {
   const int processors = this_machine().processors;
+  if (t.rounds == 0) return "not timed as a whole";
   std::string out = cat("timed: ", t.sizes.empty() ? "" : t.sizes + ", ", t.threads,
                         t.threads == 1 ? " thread" : " threads", " on ", processors,
                         processors == 1 ? " processor" : " processors", ", ", t.rounds, " rounds");
@@ -79,7 +80,9 @@ std::string tried_text(const Tried& t, const SecondReading& reading, double read
   out += cat(" in ", milliseconds(reading_ms), "; ", t.kernels + t.kernels_before, " kernels");
   if (t.kernels_before > 0) out += cat(" (", t.kernels_before, " in earlier runs)");
   out += cat(" in ", milliseconds(t.kernels_ms));
-  if (t.inputs.empty()) return out + "; the model was not run as a whole\n";
+  if (t.inputs.empty())
+    return out + "; the model was not run as a whole" +
+           (t.left_out.empty() ? "" : ": " + t.left_out) + "\n";
   out += cat("; the model in ", milliseconds(t.model_ms), " on ");
   for (std::size_t i = 0; i < t.inputs.size(); ++i) out += cat(i == 0 ? "" : "; ", t.inputs[i], "");
   if (!t.threads.empty()) {
@@ -165,7 +168,7 @@ bool parse(Arguments& a, Request& r, Words words) {
          r.accepts_outputs);
   a.flag("--accept-reading", "accept nodes that a second reading finds wrong", r.accepts_reading);
   a.flag("--strip", "leave the graph's text out of the plan", r.strips);
-  add_compiling(a, r.model, false);
+  add_compiling(a, r.model, false, Targets::all);
   add_printing(a, r.model);
   a.example("hone optimize model.onnx -o model.hone --dim batch=1..64");
   a.example(
@@ -273,13 +276,19 @@ void print_plan(const fs::path& file, std::int64_t bytes, const std::string& mor
   std::printf("plan: %s (%s)%s\n", file.c_str(), bytes_text(bytes).c_str(), more.c_str());
 }
 
-// Writes a plan for a device that this machine lacks.
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& w : words) out += (out.empty() ? "" : ", ") + w;
+  return out;
+}
+
+// Writes a plan for targets that this machine does not run.
 void write_untried(const Request& r, const Prepared& p, CompileOptions options) {
   options.verification = Verification::none;
   write_plan(p.file, compile(p.loaded.source, options));
-  warn(r.model, cat("warning: this machine has no device '", options.backend->name,
-                    "': the plan was neither verified nor timed; run `hone validate ",
-                    p.file.string(), "` where it has one"));
+  warn(r.model, cat("warning: this machine does not run ", joined(r.model.targets),
+                    ": the plan was neither verified nor timed; run `hone validate ",
+                    p.file.string(), "` on one that does"));
   print_plan(p.file, static_cast<std::int64_t>(fs::file_size(p.file)));
 }
 
@@ -321,6 +330,7 @@ Json result_json(const Request& r, const Prepared& p, const Optimized& result,
                       {"bytes", best.bytes},
                       {"content", to_hex(*result.plan.content)},
                       {"verified", to_json(result.tried)},
+                      {"not_run", result.not_run},
                       {"read_again", Json::Object{{"nodes", p.reading.nodes},
                                                   {"judged", p.reading.judged},
                                                   {"alone", p.reading.alone},
@@ -342,7 +352,7 @@ void print_result(const Request& r, const Prepared& p, const Optimized& result,
   std::printf("%s", precision_text(r.model, best.errors).c_str());
   std::printf("%s%s", tried_text(result.tried, p.reading, p.reading_ms).c_str(),
               self_tests_text(result.plan, r.model.verbose).c_str());
-  if (!r.report.empty())
+  if (!r.report.empty() && result.not_run.empty())
     std::printf("report: %s (%s)\n", r.report.c_str(), file_size_text(r.report).c_str());
 }
 
@@ -358,7 +368,8 @@ int optimize(Words words) {
 
   CompileOptions compiled = compile_options(r.model);
   compiled.strip_graph = r.strips;
-  if (compiled.backend && !has_device(*compiled.backend)) {
+  const std::vector<std::string> foreign = foreign_targets(r.model);
+  if (!foreign.empty() && foreign.size() == r.model.targets.size()) {
     write_untried(r, p, std::move(compiled));
     return exit_ok;
   }
@@ -367,18 +378,29 @@ int optimize(Words words) {
 
   BestPlan best;
   Loaded& loaded = p.loaded;
-  if (loaded.given) {
+  if (loaded.given && result.not_run.empty()) {
     loaded.given->samples = loaded.source.samples;
     best.errors = precision_errors(*loaded.given, result.plan, r.model.threads);
-  } else {
+  } else if (!loaded.given) {
     check_expected(result.plan, p.samples, r.model.threads);
   }
   progress(r.model, "testing the written plan in a separate process");
   best.bytes = write_proved(p.file, result.plan);
+  if (!foreign.empty())
+    warn(r.model, cat("warning: this machine does not run ", joined(foreign),
+                      ": that part of the plan was neither verified nor timed; run `hone validate ",
+                      p.file.string(), "` on one that does"));
+  if (!result.not_run.empty())
+    warn(r.model, cat("warning: only single kernels were verified, and the strategies were not "
+                      "timed, because the model was not run as a whole: ",
+                      result.not_run, "; give sample inputs with --input or --inputs"));
   for (const SelfTest& t : result.plan.self_tests)
-    if (!t.missing.empty())
+    if (!t.missing.empty() && foreign.empty())
       warn(r.model, cat("warning: variant ", t.variant, " has no self-test: ", t.missing));
-  if (!r.report.empty())
+  if (!r.report.empty() && !result.not_run.empty())
+    warn(r.model,
+         cat("warning: ", r.report, " was not written: a report shows a run of the model"));
+  else if (!r.report.empty())
     write_report(r.report, result,
                  {.command = command_line("hone optimize", words),
                   .model_file = loaded.file.path.string(),

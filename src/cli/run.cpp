@@ -38,7 +38,7 @@ int run(Words words) {
   Arguments a("hone run", "Runs a model or a plan once on given inputs.");
   add_model(a, options);
   add_run(a, request);
-  add_compiling(a, options);
+  add_compiling(a, options, true, Targets::here);
   a.list("--dump", "NAME", "also return inner values, by ONNX name; several with commas",
          options.import.dump, true);
   bool looks_for_difference = false;

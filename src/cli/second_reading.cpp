@@ -11,6 +11,8 @@
 #include "verify/made_inputs.h"
 #include "verify/onnx/alone.h"
 #include "verify/onnx/check.h"
+#include "verify/sample.h"
+#include "verify/sizes.h"
 #include "verify/whole.h"
 
 namespace hone::cli {

@@ -46,7 +46,7 @@ int tune(Words words) {
       "the winners for this machine. Later compilations of equal parts take them.");
   add_source(a, options);
   add_budget(a, budget);
-  add_compiling(a, options, false);
+  add_compiling(a, options, false, Targets::here);
   add_printing(a, options);
   a.example("hone tune model.onnx --budget 120");
   if (!a.parse(words)) return exit_ok;

@@ -7,6 +7,7 @@
 #include "cli/run/table.h"
 #include "compile/blame.h"
 #include "ref/compare.h"
+#include "verify/sizes.h"
 #include "verify/step_edge.h"
 
 namespace hone::cli {
@@ -76,7 +77,7 @@ int validate(Words words) {
          tolerance.atol);
   a.real("--rtol", "X", "relative tolerance (default: 1e-3, f16 1e-2)", tolerance.rtol);
   a.flag("--first-difference", "name the first node that differs from the reference", first);
-  add_compiling(a, options, false);
+  add_compiling(a, options, false, Targets::here);
   a.choices("--strategy,--strategies", hone::strategies(),
             alternatives(hone::strategies()) + " (default); several with commas", strategies);
   add_printing(a, options);

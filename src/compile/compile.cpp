@@ -53,10 +53,16 @@ void check_options(const Source& source, const CompileOptions& options) {
   if (source.variants.empty())
     throw UserError(source.name, ": has no functions, so there is nothing to compile");
   const Backend& b = backend_of(options);
-  if (!has_device(b) && (options.measure || options.verification != Verification::none))
-    throw UserError(source.name, ": backend '", b.name,
-                    "' has no device here to verify or time on; turn both off "
-                    "(CompileOptions::verification and measure)");
+  const bool runs = options.targets.empty()
+                        ? has_device(b)
+                        : std::ranges::any_of(options.targets, [&](const std::string& t) {
+                            return runs_here(b, t);
+                          });
+  if (!runs && (options.measure || options.verification != Verification::none))
+    throw UserError(source.name, ": this machine does not run code for ",
+                    options.targets.empty() ? cat("backend ", b.name) : options.targets[0],
+                    ", so it can be neither verified nor timed here; compile it with both turned "
+                    "off, on the command line with `hone optimize --target`");
   const std::size_t targets = std::max<std::size_t>(options.targets.size(), 1);
   const std::size_t variants = source.variants.size() * targets;
   if (variants > options.most_variants)

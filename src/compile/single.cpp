@@ -17,9 +17,11 @@
 #include "pass/narrow.h"
 #include "plan/audit.h"
 #include "plan/plan_text.h"
+#include "plan/prepared.h"
 #include "runtime/prepare.h"
 #include "schedule/cost.h"
 #include "schedule/plan_builder.h"
+#include "verify/sizes.h"
 #include "verify/whole.h"
 
 namespace hone {
@@ -99,9 +101,17 @@ class Driver {
 
   void compile_target(std::string_view name) {
     std::unique_ptr<Target> target = backend_.target(name);
+    if (!targets_.insert(target->info().name).second) return;  // "native" is one of the others
     if (device_ && device_->description() == target->info().name) calibrate(*target);
+    // Code for other machines can be neither checked nor timed here.
+    CompileOptions options = options_;
+    const bool runs_here = device_ && device_->rank(target->info().name) >= 0;
+    if (!runs_here) options.verification = Verification::none;
+    measures_ = options.measure = options_.measure && runs_here;
+    options.tune = options_.tune && runs_here;
     KernelCompiler compile(*target, *pool_, store_->code);
-    Chooser choose({backend_, options_, compile, device_, pool_, *store_, budget_, report_});
+    Chooser choose({backend_, options, compile, runs_here ? device_ : nullptr, pool_, *store_,
+                    budget_, report_});
     builder_.start_target();
     for (std::size_t i = 0; i < source_.variants.size(); ++i) {
       if (options_.max_memory) check_memory(source_.variants[i]);
@@ -164,6 +174,7 @@ class Driver {
       if (!ranges[i].guards.empty()) {
         served = &parts_.emplace_back(source);
         std::ranges::copy(ranges[i].guards, std::back_inserter(parts_.back().guards));
+        parts_.back().sizes = std::move(ranges[i].sizes);
         if (options_.keep && i > 0) report_.variants.push_back(report_.variants.back());
       }
       const bool is_last = i + 1 == ranges.size();
@@ -186,7 +197,7 @@ class Driver {
                           choose(s, {with_measured(check, s.measured, s.checks),
                                      with_measured(time, s.measured, s.checks), is_usual, also})};
     };
-    if (!options_.measure) return size_ranges(source.function, {}, choices_at(check, true), {});
+    if (!measures_) return size_ranges(source.function, {}, choices_at(check, true), {});
     const Sizing usual = sizes_to_time(source_, source);
     std::vector<SizedChoices> others;
     if (options_.strategy == "auto" && !options_.is_joined)
@@ -292,6 +303,7 @@ class Driver {
   // steps.
   void check_plan() {
     for (std::size_t i = 0; i < plan_.variants.size(); ++i) {
+      if (!is_prepared(plan_, plan_.variants[i])) continue;  // for another machine
       const Sizing all = with_measured(check_sizes(*source_of_[i]), plan_.variants[i].measured,
                                        source_of_[i]->function.graph().checks());
       audit(plan_, plan_.variants[i], [&](const Dim& d) { return size_of(d, all); });
@@ -359,6 +371,8 @@ class Driver {
   PlanBuilder builder_;
   Debug debug_;
   std::size_t filled_ = 0;
+  std::set<std::string> targets_;  // compiled so far
+  bool measures_ = false;          // for the current target
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "plan/footprint.h"
 #include "plan/plan_file.h"
 #include "plan/plan_text.h"
+#include "plan/prepared.h"
 #include "runtime/libraries.h"
 #include "runtime/resident.h"
 #include "runtime/sizes.h"
@@ -19,20 +20,6 @@ namespace {
 std::size_t static_bytes(const Type& t) {
   if (auto n = byte_count(t).as_number(); n && *n >= 0) return static_cast<std::size_t>(*n);
   throw UserError("plan: a prepared buffer of type ", t, " depends on a size; compile it again");
-}
-
-// Whether every prepared buffer that the variant's prepare steps write has data.
-bool is_prepared(const Plan& plan, const Variant& v) {
-  bool has_all = true;
-  for_each_step(v.prepare, [&](const Step& s) {
-    for (std::size_t i = 0; i < s.operands.size(); ++i) {
-      const PlanBuffer& b = v.buffers[s.operands[i].buffer];
-      if (s.written[i] && b.kind == PlanBuffer::Kind::prepared)
-        has_all &=
-            plan.prepared[b.index].size() > 0 || static_bytes(plan.prepared[b.index].type) == 0;
-    }
-  });
-  return has_all;
 }
 
 bool all_are_prepared(const Plan& plan, const std::vector<std::uint32_t>& variants) {

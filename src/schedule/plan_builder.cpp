@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "plan/prepared.h"
 #include "schedule/place.h"
 #include "schedule/sharing.h"
 #include "schedule/slots.h"
@@ -526,14 +527,16 @@ std::vector<std::uint32_t> keep(std::vector<T>& list, const std::vector<bool>& k
 void drop_unread(Plan& plan) {
   std::vector<bool> weights(plan.weights.size(), false), prepared(plan.prepared.size(), false);
   for (Variant& variant : plan.variants) {
-    variant.prepare.clear();
-    for_each_step(variant.steps, [&](Step& s) {
+    if (is_prepared(plan, variant)) variant.prepare.clear();
+    const auto note = [&](const Step& s) {
       for (const View& v : s.operands) {
         const PlanBuffer& b = variant.buffers[v.buffer];
         if (b.kind == PlanBuffer::Kind::weight) weights[b.index] = true;
         if (b.kind == PlanBuffer::Kind::prepared) prepared[b.index] = true;
       }
-    });
+    };
+    for_each_step(variant.steps, note);
+    for_each_step(variant.prepare, note);
   }
   std::vector<bool> kept_weights = weights, kept_prepared = prepared;
   std::vector<std::uint32_t> weight_at = keep(plan.weights, weights);

@@ -41,8 +41,8 @@ class PlanBuilder {
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> weights_;  // by storage hash
 };
 
-// Call after the prepare steps ran: removes them, and every weight and prepared buffer that no
-// other step reads.
+// Call after the prepare steps ran: removes those whose results are there, and every weight and
+// prepared buffer that no other step reads. Those of other machines' variants remain.
 void drop_unread(Plan&);
 
 }  // namespace hone

@@ -259,6 +259,21 @@ TEST_F(Proved, SmallSamplesAreUsedAsTheyAre) {
   write_proved(file(), p, command);
 }
 
+// Each target has its own ranges of sizes, and a machine that runs code for several targets takes
+// the best: the others are tested alone.
+TEST_F(Proved, VariantsForAWorseTargetMayHaveOtherRanges) {
+  Plan p = *plan_;
+  const Dim batch = p.params[0].type.shape.dims[0];
+  for (const Guard::Kind kind : {Guard::Kind::less_equal, Guard::Kind::greater}) {
+    Variant& worse = p.variants.emplace_back(p.variants[0]);
+    worse.devices[0].target = "any";
+    worse.guards = {{kind, batch, 3}};
+  }
+  record_self_tests(p, {});
+  for (const SelfTest& t : p.self_tests) EXPECT_EQ(t.missing, "") << t.variant;
+  write_proved(file(), p, command);
+}
+
 TEST_F(Proved, AVariantThatRefusesAllInputsSaysThatItHasNone) {
   Plan p = rows_of_a_table();
   Step never{.kind = Step::Kind::refuse, .name = "not today"};

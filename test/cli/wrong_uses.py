@@ -70,6 +70,8 @@ WRONG_USES = [
     (["run", DIGITS, "--devices", "cpu,cpu"], USAGE, ["--devices", "give --strategy multi"]),
     (["run", DIGITS, "--strategy", "multi", "--devices", "gpu"], USAGE, ["--devices", "'gpu'", "expected"]),
     (["optimize", DIGITS, "--target", "sparc"], USAGE, ["'sparc'", "x86-64-v3"]),
+    (["optimize", DIGITS, "--target", "any"], USAGE, ["'any'", "x86-64-v3"]),
+    (["run", DIGITS, "--target", "native", "--strategy", "multi", "-i", "x.npy"], USAGE, ["--strategy multi", "--target"]),
     (["optimize", DIGITS, "--precision", "fp8"], USAGE, ["'fp8'", "fp32, tf32, fp16 or bf16"]),
     (["optimize", DIGITS, "--verify", "all"], USAGE, ["'all'", "none, kernels or model"]),
     (["optimize", DIGITS, "--passes-off", "fuse"], USAGE, ["'fuse'", "simplify"]),

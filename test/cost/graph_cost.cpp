@@ -13,6 +13,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/null/target/null_target.h"
 #include "compile/compile.h"
 #include "import/import.h"
 
@@ -141,10 +142,11 @@ int main(int argc, char** argv) {
   std::vector<PassRecord> passes;
   counted("passes", [&] { return run_passes(f, {}, &passes); });
   CompileReport report;
+  const Backend generates_nothing = {"null", null::make_target, null::target_names, {}, nullptr};
   Plan plan = counted("compile", [&] {
     return compile({"graph", {{{}, f}}, {}},
                    {.strategy = "cpu",
-                    .backend = &backend("null"),
+                    .backend = &generates_nothing,
                     .verification = Verification::none,
                     .threads = 1,
                     .cache = false},
