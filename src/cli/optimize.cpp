@@ -1,5 +1,6 @@
 #include "compile/optimize.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -70,6 +71,16 @@ Json self_tests_json(const Plan& plan) {
   for (const SelfTest& t : plan.self_tests)
     out.push(Json::Object{
         {"variant", t.variant}, {"inputs", inputs_text(plan, t)}, {"missing", t.missing}});
+  return out;
+}
+
+// The nodes that the second reading did not judge, by operator: all, or those of operators of which
+// it judged none.
+std::string left_out_text(const SecondReading& reading, bool only_unknown = false) {
+  std::string out;
+  for (const auto& [op, nodes] : reading.left_out)
+    if (!only_unknown || std::ranges::find(reading.unknown, op) != reading.unknown.end())
+      out += cat(out.empty() ? "" : ", ", amount(nodes, "node", "nodes"), " of ", op);
   return out;
 }
 
@@ -236,13 +247,21 @@ void check_reading(const Request& r, Prepared& p) {
                     "; the model may have been read wrongly; if the declaration is wrong, give "
                     "--accept-outputs");
   const auto start = std::chrono::steady_clock::now();
-  p.reading = read_again(loaded.file.path, loaded.import, loaded.source);
+  const std::int64_t usual = std::int64_t{1} << 30,
+                     most_bytes = r.model.max_memory > 0 ? r.model.max_memory / 4 : usual;
+  p.reading = read_again(loaded.file.path, loaded.import, loaded.source, most_bytes);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   p.reading_ms = took.count();
   if (!p.reading.wrong.empty() && !r.accepts_reading)
     throw InternalError("refused: ", p.reading.wrong,
                         ", as its operator's page says; the model was read wrongly. "
                         "--accept-reading goes on");
+  if (!p.reading.limit.empty())
+    warn(r.model, cat("warning: the second reading did not try all nodes: ", p.reading.limit,
+                      "; not judged: ", left_out_text(p.reading)));
+  else if (!p.reading.unknown.empty())
+    warn(r.model, cat("warning: no second reading checks how the model was read where it has ",
+                      left_out_text(p.reading, true)));
 }
 
 fs::path checked_output(const Request& r, const Loaded& loaded) {
@@ -334,6 +353,9 @@ Json result_json(const Request& r, const Prepared& p, const Optimized& result,
                       {"read_again", Json::Object{{"nodes", p.reading.nodes},
                                                   {"judged", p.reading.judged},
                                                   {"alone", p.reading.alone},
+                                                  {"equal", p.reading.equal},
+                                                  {"unknown", texts_json(p.reading.unknown)},
+                                                  {"limit", p.reading.limit},
                                                   {"left_out", left_out},
                                                   {"ms", p.reading_ms}}},
                       {"self_tests", self_tests_json(result.plan)},

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "compile/source.h"
 #include "import/import.h"
@@ -13,14 +14,19 @@ namespace hone::cli {
 
 struct SecondReading {
   int nodes = 0;   // including those in branches, bodies and functions
-  int judged = 0;  // nodes whose results were checked against their operators' pages
+  int judged = 0;  // nodes whose results were checked against their operators' pages, or equal ones
   int alone = 0;   // of these, checked only in a model of their own, on small operands
+  int equal = 0;   // of these, only because a node that does the same was checked
   std::map<std::string, int> left_out;  // number of other nodes, by operator
+  std::vector<std::string> unknown;     // operators of which no node was judged
+  std::string limit;                    // why nodes were not tried; empty: all were
   std::string wrong;                    // the first difference; empty: none
 };
 
 // `source` is the model from the first import. A model that is too slow in the reference is not run
-// as a whole: its nodes are checked one by one.
-SecondReading read_again(const std::filesystem::path&, const ImportOptions&, const Source& source);
+// as a whole: its nodes are checked one by one. Takes a few seconds at most, and memory for numbers
+// within `most_bytes`.
+SecondReading read_again(const std::filesystem::path&, const ImportOptions&, const Source& source,
+                         std::int64_t most_bytes = std::int64_t{1} << 30);
 
 }  // namespace hone::cli

@@ -113,6 +113,7 @@ void check_stability(const Function& call, const Sizing& sizes, const std::strin
   const std::vector<double>&got = rounded[0].reals, &wanted = defined[0].reals;
   double most = 0, error = 0;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (std::isnan(wanted[i])) continue;  // a mean over nothing has nothing to lose
     most = std::max(most, std::fabs(wanted[i]));
     const double here = std::fabs(got[i] - wanted[i]);
     error = here <= error ? error : here;  // keeps NaN

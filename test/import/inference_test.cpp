@@ -234,6 +234,29 @@ TEST(Opset28, ShiftsOfSignedNumbers) {
   EXPECT_EQ(shifted("LEFT"), whole(DType::i8, {0, -10, 10, 0, 0, 0}));
 }
 
+TEST(DTypes, ThatAnOperatorDoesNotAllowAreRefused) {
+  struct Case {
+    const char* op;
+    DType dtype;
+    int operands;
+    const char* expected;
+  };
+  for (const Case& c :
+       {Case{"BitShift", DType::i32, 2, "unsigned integers"},
+        Case{"BitwiseNot", DType::b1, 1, "integers"}, Case{"And", DType::i64, 2, "bools"},
+        Case{"HardSigmoid", DType::i32, 1, "f16, bf16, f32 or f64"}}) {
+    ModelBuilder b(18);
+    b.input("x", c.dtype, {"4"});
+    b.input("z", c.dtype, {"4"});
+    onnx_pb::Node& n = b.node(
+        c.op, c.operands == 1 ? std::vector<std::string>{"x"} : std::vector<std::string>{"x", "z"},
+        {"y"});
+    if (std::string(c.op) == "BitShift") set_text(n, "direction", "RIGHT");
+    b.output("y");
+    EXPECT_NE(b.failure().find(cat("expected ", c.expected)), std::string::npos) << b.failure();
+  }
+}
+
 TEST(Opset28, ModOfFloatsHasTheSignOfTheDivisor) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const Array x = reals({7}, {5, -5, 6, -6, 0, 2, -2}),

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "import/onnx/context.h"
+#include "import/onnx/dtypes.h"
 #include "import/onnx/sorted.h"
 #include "import/onnx/source.h"
 
@@ -174,6 +176,60 @@ std::string Undefined::why(const std::vector<Node>& nodes, std::size_t index,
                ", which depends on a cycle of nodes");
   if (!lists_.at(&nodes).told.insert(component).second) return "is part of the cycle above";
   return cat("is part of a cycle: ", way_back(nodes, known.makes, known.component, maker, index));
+}
+
+// ==== dtypes
+
+namespace {
+
+bool is_unsigned(DType t) { return is_integer(t) && !is_signed(t); }
+bool is_bool(DType t) { return t == DType::b1; }
+bool has_sign(DType t) { return is_signed(t) || is_float(t); }
+bool is_byte(DType t) { return t == DType::u8 || t == DType::i8; }
+
+constexpr std::int64_t most_opset = std::numeric_limits<std::int64_t>::max();
+
+struct Rule {
+  std::string_view op;
+  bool (*allows)(DType);
+  std::string_view expected;
+  std::size_t operands = 1;         // the rule is for this many, from the first
+  std::int64_t until = most_opset;  // the first opset that allows all
+};
+constexpr std::string_view reals = "f16, bf16, f32 or f64";
+constexpr Rule rules[] = {
+    {"BitShift", is_unsigned, "unsigned integers", 2, 28},
+    {"BitwiseAnd", is_integer, "integers", 2},
+    {"BitwiseOr", is_integer, "integers", 2},
+    {"BitwiseXor", is_integer, "integers", 2},
+    {"BitwiseNot", is_integer, "integers"},
+    {"And", is_bool, "bools", 2},
+    {"Or", is_bool, "bools", 2},
+    {"Xor", is_bool, "bools", 2},
+    {"Not", is_bool, "bools"},
+    {"Neg", has_sign, "signed numbers"},
+    {"MatMulInteger", is_byte, "i8 or u8", 2},
+    {"Atan", is_float, reals},
+    {"Bernoulli", is_float, reals},
+    {"Det", is_float, reals},
+    {"HardSigmoid", is_float, reals},
+    {"HardSwish", is_float, reals},
+    {"Multinomial", is_float, reals},
+    {"Softsign", is_float, reals},
+    {"ThresholdedRelu", is_float, reals},
+};
+
+}  // namespace
+
+void check_dtypes(const Node& n, std::int64_t opset, const Values& operands) {
+  if (!normal_domain(n.domain).empty()) return;
+  const auto rule = std::ranges::find(rules, n.op, &Rule::op);
+  if (rule == std::end(rules) || opset >= rule->until) return;
+  for (std::size_t i = 0; i < std::min(operands.size(), rule->operands); ++i)
+    if (operands[i] && operands[i].type().is_tensor() && !rule->allows(operands[i].dtype()))
+      throw UserError("input ", i, " (value '", n.inputs[i], "') is ", operands[i].type(),
+                      ", expected ", rule->expected, "; ONNX does not define ", n.op,
+                      " of version ", opset, " for others: cast the input");
 }
 
 }  // namespace hone::onnx

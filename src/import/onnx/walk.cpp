@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "import/onnx/build.h"
 #include "import/onnx/declared.h"
+#include "import/onnx/dtypes.h"
 #include "import/onnx/given_weights.h"
 #include "import/onnx/input_types.h"
 #include "import/onnx/known.h"
@@ -409,6 +410,7 @@ Values Walk::import(const Node& n, Values operands) {
   }
   if (reading_.source.observer) reading_.source.observer(n, *frame_.opsets, operands);
   check_tensors(n, *entry, operands);
+  check_dtypes(n, opset, operands);
   const Place here = place();
   NodeContext context(n, opset, std::move(operands), here);
   Values out = entry->same ? import_same(context, *entry->same) : entry->import(context);

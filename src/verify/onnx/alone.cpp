@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "import/onnx/known.h"
 #include "ir/op.h"
+#include "ops/ops.h"
 
 namespace hone::onnx {
 
@@ -16,11 +18,25 @@ constexpr std::int64_t small = 8;
 // a Resize.
 constexpr std::int64_t most_integers = 64, most_reals = 8;
 
+// Whether few nodes lie between the value and constants. A deep value is not worth a search, which
+// would be repeated for each node above it.
+bool may_be_known(const Value& v) {
+  constexpr std::size_t most = 64;
+  std::vector<Value> open = {v};
+  for (std::size_t met = 0; !open.empty(); ++met) {
+    const Value at = open.back();
+    open.pop_back();
+    if (met == most || at.is(ops::param)) return false;
+    for (const Value& operand : at.operands()) open.push_back(operand);
+  }
+  return true;
+}
+
 std::optional<Array> little_contents(const Value& v) {
   const Dim count = v.shape().count();
   const std::int64_t most = is_float(v.dtype()) ? most_reals : most_integers;
   if (v.dtype() == DType::text || v.rank() > 1 + !is_float(v.dtype()) || !count.is_number() ||
-      count.number() > most)
+      count.number() > most || !may_be_known(v))
     return std::nullopt;
   try {
     return known_array(v);
@@ -46,16 +62,33 @@ bool holds_sizes(const SizedNode::Operand& o) {
   return o.contents && o.dtype == DType::i64 && o.dims.size() <= 1;
 }
 
-std::set<std::int64_t> sizes_of(const SizedNode& n, bool in_contents) {
+// The axes of an operand whose sizes a map replaces.
+std::span<const std::int64_t> axes_to_map(const SizedNode::Operand& o, const SizeMap& how) {
+  const std::span<const std::int64_t> all = o.dims;
+  return how.in_windows ? all : all.first(std::min(all.size(), o.window_from));
+}
+
+// How: without sizes.
+std::set<std::int64_t> sizes_of(const SizedNode& n, const SizeMap& how) {
   std::set<std::int64_t> out;
   for (const auto& o : n.operands) {
     if (!o) continue;
-    if (!o->contents) out.insert(o->dims.begin(), o->dims.end());
-    if (in_contents && holds_sizes(*o))
+    if (!o->contents)
+      for (std::int64_t d : axes_to_map(*o, how)) out.insert(d);
+    if (how.in_contents && holds_sizes(*o))
       for (std::int64_t i = 0; i < o->contents->count(); ++i)
         if (o->contents->integer(i) < most_size) out.insert(o->contents->integer(i));
   }
   return out;
+}
+
+// The first axis of a window that an operand holds; none: past the last axis.
+std::size_t window_of_operand(const Node& n, std::size_t operand) {
+  constexpr std::size_t first_of_image = 2;
+  const bool is_weight = n.op == "QLinearConv"
+                             ? operand == 3
+                             : operand == 1 && (n.op.starts_with("Conv") || n.op == "DeformConv");
+  return is_weight ? first_of_image : ~std::size_t{0};
 }
 
 std::vector<std::int64_t> large_sizes(const std::set<std::int64_t>& all) {
@@ -76,36 +109,37 @@ class NewSizes {
 };
 
 // In the same order, so that a part remains one.
-SizeMap different_sizes(const SizedNode& n, bool in_contents) {
-  const std::set<std::int64_t> all = sizes_of(n, in_contents);
+SizeMap different_sizes(const SizedNode& n, const SizeMap& how) {
+  const std::set<std::int64_t> all = sizes_of(n, how);
   NewSizes sizes(all);
-  SizeMap out = {{}, in_contents};
+  SizeMap out = how;
   std::int64_t least = 5;
   for (std::int64_t s : large_sizes(all)) least = out.sizes[s] = sizes.next(least);
   return out;
 }
 
 // What is a multiple of another size remains one, as channels of groups.
-SizeMap divided_sizes(const SizedNode& n) {
+SizeMap divided_sizes(const SizedNode& n, const SizeMap& how) {
   std::int64_t by = 1;
-  const std::vector<std::int64_t> large = large_sizes(sizes_of(n, false));
+  const std::vector<std::int64_t> large = large_sizes(sizes_of(n, how));
   const auto fits = [&](std::int64_t d) {
     return std::ranges::all_of(large, [&](std::int64_t s) { return s % d == 0 && s / d > 1; });
   };
   while (!large.empty() && fits(2 * by)) by *= 2;
-  SizeMap out;
+  SizeMap out = how;
   for (std::int64_t s : large)
     if (by > 1) out.sizes[s] = s / by;
   return out;
 }
 
 // The largest first, which cost most.
-SizeMap sizes_in_turn(const SizedNode& n, const std::function<bool(const SizeMap&)>& accepts) {
-  const std::set<std::int64_t> all = sizes_of(n, false);
+SizeMap sizes_in_turn(const SizedNode& n, const SizeMap& how,
+                      const std::function<bool(const SizeMap&)>& accepts) {
+  const std::set<std::int64_t> all = sizes_of(n, how);
   std::vector<std::int64_t> large = large_sizes(all);
   std::ranges::reverse(large);
   NewSizes sizes(all);
-  SizeMap out;
+  SizeMap out = how;
   for (std::int64_t s : large)
     for (std::int64_t least : {5, 19, 36}) {
       if (least >= s) break;
@@ -148,8 +182,9 @@ std::optional<SizedNode> sized_node(const MetNode& met,
       out.operands.push_back(std::nullopt);
       continue;
     }
-    if (!o->type.is_tensor() || o->type.dtype == DType::text) return std::nullopt;
-    SizedNode::Operand sized{o->type.dtype, {}, o->contents};
+    if (!o->type.is_tensor()) return std::nullopt;
+    SizedNode::Operand sized{
+        o->type.dtype, {}, o->contents, window_of_operand(met.node, out.operands.size())};
     for (const Dim& d : o->type.shape.dims) sized.dims.push_back(size_of(d));
     if (o->sizes && o->sizes->size() <= most_integers) {
       Array a = Array::zeros(o->type.dtype, sized.dims);
@@ -164,52 +199,97 @@ std::optional<SizedNode> sized_node(const MetNode& met,
   return std::nullopt;
 }
 
-std::string kind_of(const SizedNode& n) {
-  std::string out = cat(n.met->node.op, " of ", opset_of(n.met->opsets, n.met->node.domain));
-  for (const Attribute& a : n.met->node.attributes) out += text_of(a);
-  for (std::size_t i = 0; i < n.operands.size(); ++i) {
-    const auto& o = n.operands[i];
-    out += o ? cat(" ", o->dtype) : " -";
-    if (!o) continue;
-    // One value twice is another kind than two values.
-    const FewNames& names = n.met->node.inputs;
-    out += cat("@", std::ranges::find(names, names[i]) - names.begin());
-    for (std::int64_t d : o->dims) out += cat(",", d);
-    if (!o->contents) continue;
-    for (std::int64_t k = 0; k < o->contents->count(); ++k)
-      out +=
-          is_float(o->dtype) ? cat(":", o->contents->real(k)) : cat(":", o->contents->integer(k));
+namespace {
+
+std::string operator_text(const MetNode& met) {
+  std::string out = cat(met.node.op, " of ", opset_of(met.opsets, met.node.domain), " ",
+                        normal_domain(met.node.domain), " ", met.node.outputs.size());
+  for (const Attribute& a : met.node.attributes) out += text_of(a);
+  return out;
+}
+
+// One value twice is another kind than two values.
+std::string identity_text(const Node& n, std::size_t operand) {
+  return cat("@", std::ranges::find(n.inputs, n.inputs[operand]) - n.inputs.begin());
+}
+
+std::string contents_text(const std::optional<Array>& a) {
+  std::string out;
+  for (std::int64_t k = 0; a && k < a->count(); ++k)
+    out += is_float(a->dtype()) ? cat(":", a->real(k)) : cat(":", a->integer(k));
+  return out;
+}
+
+}  // namespace
+
+std::string kind_of(const MetNode& met) {
+  std::string out = operator_text(met);
+  for (std::size_t i = 0; i < met.operands.size(); ++i) {
+    const auto& o = met.operands[i];
+    out += o ? cat(" ", o->type, identity_text(met.node, i), contents_text(o->contents)) : " -";
+    if (o && o->sizes)
+      for (const Dim& d : *o->sizes) out += cat(":", d);
   }
   return out;
 }
 
+std::string kind_of(const SizedNode& n) {
+  std::string out = operator_text(*n.met);
+  for (std::size_t i = 0; i < n.operands.size(); ++i) {
+    const auto& o = n.operands[i];
+    out += o ? cat(" ", o->dtype, identity_text(n.met->node, i)) : " -";
+    if (!o) continue;
+    for (std::int64_t d : o->dims) out += cat(",", d);
+    out += contents_text(o->contents);
+  }
+  return out;
+}
+
+namespace {
+
+bool try_small_sizes(const SizedNode& n, bool in_windows,
+                     const std::function<bool(const SizeMap&)>& accepts,
+                     const std::function<bool(const SizeMap&)>& tries) {
+  const SizeMap of_dims{{}, false, in_windows}, of_all{{}, true, in_windows};
+  const bool has_dims = !large_sizes(sizes_of(n, of_dims)).empty(),
+             has_any = !large_sizes(sizes_of(n, of_all)).empty();
+  if (std::ranges::any_of(n.operands, [](const auto& o) { return o && holds_sizes(*o); }) &&
+      has_any && tries(different_sizes(n, of_all)))
+    return true;
+  if (!has_dims) return false;
+  if (tries(different_sizes(n, of_dims))) return true;
+  if (const SizeMap m = divided_sizes(n, of_dims); !m.sizes.empty() && tries(m)) return true;
+  const SizeMap m = sizes_in_turn(n, of_dims, accepts);
+  return !m.sizes.empty() && tries(m);
+}
+
+bool has_window(const SizedNode& n) {
+  return std::ranges::any_of(n.operands,
+                             [](const auto& o) { return o && o->window_from < o->dims.size(); });
+}
+
+}  // namespace
+
 void try_small_sizes(const SizedNode& n, const std::function<bool(const SizeMap&)>& accepts,
                      const std::function<bool(const SizeMap&)>& tries) {
-  const std::vector<std::int64_t> of_dims = large_sizes(sizes_of(n, false)),
-                                  of_all = large_sizes(sizes_of(n, true));
-  if (std::ranges::any_of(n.operands, [](const auto& o) { return o && holds_sizes(*o); }) &&
-      !of_all.empty() && tries(different_sizes(n, true)))
-    return;
-  if (!of_dims.empty()) {
-    if (tries(different_sizes(n, false))) return;
-    if (const SizeMap m = divided_sizes(n); !m.sizes.empty() && tries(m)) return;
-    if (const SizeMap m = sizes_in_turn(n, accepts); !m.sizes.empty() && tries(m)) return;
-  }
+  if (try_small_sizes(n, false, accepts, tries)) return;
+  if (has_window(n) && try_small_sizes(n, true, accepts, tries)) return;
   tries({});
 }
 
 std::vector<SizeMap> other_sizes(const SizedNode& n) {
   std::vector<SizeMap> out;
-  for (const bool with_ones : {false, true}) {
-    const std::set<std::int64_t> all = sizes_of(n, false);
-    if (with_ones && !all.contains(1)) continue;
-    NewSizes sizes(all);
-    SizeMap m;
-    std::int64_t least = 2;
-    for (auto at = all.lower_bound(with_ones ? 1 : 2); at != all.end(); ++at)
-      least = m.sizes[*at] = sizes.next(least);
-    if (!m.sizes.empty()) out.push_back(std::move(m));
-  }
+  for (const bool in_windows : {false, true})
+    for (const bool with_ones : {false, true}) {
+      SizeMap m{{}, false, in_windows};
+      const std::set<std::int64_t> all = sizes_of(n, m);
+      if ((with_ones && !all.contains(1)) || (in_windows && !has_window(n))) continue;
+      NewSizes sizes(all);
+      std::int64_t least = 2;
+      for (auto at = all.lower_bound(with_ones ? 1 : 2); at != all.end(); ++at)
+        least = m.sizes[*at] = sizes.next(least);
+      if (!m.sizes.empty()) out.push_back(std::move(m));
+    }
   return out;
 }
 
@@ -242,7 +322,9 @@ OneNode::OneNode(const SizedNode& n, const SizeMap& sizes) {
     v.kind = ValueInfo::Kind::tensor;
     v.data_type = data_type_of(o.dtype);
     v.has_shape = true;
-    for (std::int64_t d : o.dims) v.sizes.push_back({sizes.of(d), {}});
+    const std::size_t mapped = axes_to_map(o, sizes).size();
+    for (std::size_t i = 0; i < o.dims.size(); ++i)
+      v.sizes.push_back({i < mapped ? sizes.of(o.dims[i]) : o.dims[i], {}});
     g.inputs.push_back(std::move(v));
   }
   for (std::string_view name : node.outputs) {

@@ -28,6 +28,8 @@ struct MetNode {
   std::vector<std::optional<Operand>> operands;  // empty: omitted
 };
 MetNode met_node(const Node&, const std::vector<Opset>&, const Values& operands);
+// Equal for nodes that do the same on operands of the same types and known contents.
+std::string kind_of(const MetNode&);
 
 // The same with numbers as sizes.
 struct SizedNode {
@@ -35,6 +37,8 @@ struct SizedNode {
     DType dtype;
     std::vector<std::int64_t> dims;
     std::optional<Array> contents;
+    // From this axis on, sizes are those of a window, on which attributes such as pads depend.
+    std::size_t window_from = ~std::size_t{0};
   };
   const MetNode* met = nullptr;
   std::vector<std::optional<Operand>> operands;
@@ -49,6 +53,7 @@ std::string kind_of(const SizedNode&);
 struct SizeMap {
   std::map<std::int64_t, std::int64_t> sizes = {};
   bool in_contents = false;  // also replace sizes in the contents of operands
+  bool in_windows = false;   // also replace sizes of windows
 
   std::int64_t of(std::int64_t size) const {
     const auto at = sizes.find(size);
@@ -62,8 +67,8 @@ struct SizeMap {
 void try_small_sizes(const SizedNode&, const std::function<bool(const SizeMap&)>& accepts,
                      const std::function<bool(const SizeMap&)>& tries);
 
-// Maps that change all sizes, with and without sizes of 1: they show code that is right at one size
-// only.
+// Maps that change all sizes, with and without sizes of 1 and those of windows: they show code that
+// is right at one size only.
 std::vector<SizeMap> other_sizes(const SizedNode&);
 
 // A model that consists of this node. Operands with known contents become initializers, the others

@@ -4,6 +4,7 @@
 
 #include "verify/onnx/call.h"
 #include "verify/onnx/meaning.h"
+#include "verify/onnx/open.h"
 
 namespace hone::onnx {
 
@@ -36,8 +37,10 @@ class Run {
     std::vector<const Numbers*> inputs;
     for (std::string_view name : n.inputs) inputs.push_back(name.empty() ? nullptr : value(name));
     const auto outer = [this](std::string_view name) { return find(name); };
-    std::optional<std::vector<Numbers>> made = meaning_of(n, c_.opset(), inputs, outer);
+    std::optional<std::vector<Numbers>> made = meaning_of(n, c_.opset(), inputs, outer, c_.noise());
     if (!made) throw NotJudged();
+    for (Numbers& x : *made)
+      if (c_.noise()) c_.noise()->add_to(x);
     for (std::size_t i = 0; i < std::min(made->size(), n.outputs.size()); ++i)
       values_[n.outputs[i]] = std::move((*made)[i]);
   }
@@ -56,13 +59,19 @@ class Run {
   std::unordered_map<std::string_view, Numbers> values_;
 };
 
+void add_element(Numbers& to, const Numbers& from, std::int64_t place) {
+  const auto i = static_cast<std::size_t>(place);
+  to.values.push_back(from.values.at(i));
+  if (from.is_open(i)) to.leave_open(to.values.size() - 1);
+}
+
 Numbers slice(const Numbers& x, std::size_t axis, std::int64_t at) {
   Numbers out{x.dtype, x.dims, {}};
   out.dims.erase(out.dims.begin() + static_cast<std::ptrdiff_t>(axis));
   const Sizes strides = strides_of(x.dims);
   for_index(out.dims, [&](Sizes index) {
     index.insert(index.begin() + static_cast<std::ptrdiff_t>(axis), at);
-    out.values.push_back(x.values.at(static_cast<std::size_t>(place(index, strides))));
+    add_element(out, x, place(index, strides));
   });
   return out;
 }
@@ -83,12 +92,15 @@ Numbers stacked(const std::vector<Numbers>& parts, std::int64_t axis, bool backw
     index.erase(index.begin() + axis);
     const Numbers& part = parts[static_cast<std::size_t>(backwards ? n - 1 - k : k)];
     if (part.dims != first.dims) throw NotJudged();
-    out.values.push_back(part.values.at(static_cast<std::size_t>(place(index, strides))));
+    add_element(out, part, place(index, strides));
   });
   return out;
 }
 
-bool is_true(const Numbers& n) { return n.values.at(0) != 0; }
+bool is_true(const Numbers& n) {
+  if (n.is_open(0)) throw NotJudged();
+  return n.values.at(0) != 0;
+}
 
 std::vector<Numbers> if_else(Call& c) {
   const Graph &yes = c.graph("then_branch"), &no = c.graph("else_branch");

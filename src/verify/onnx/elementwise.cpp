@@ -75,13 +75,14 @@ const std::unordered_map<std::string_view, Unary> plain_unary = {
     {"Sign", [](double x) { return static_cast<double>((x > 0) - (x < 0)); }},
     {"Softplus", [](double x) { return x > 30 ? x : std::log1p(std::exp(x)); }},
     {"Softsign", [](double x) { return x / (1 + std::fabs(x)); }},
-    {"Identity", [](double x) { return x; }},
     {"Not", [](double x) { return x == 0 ? 1.0 : 0.0; }},
     {"HardSwish", [](double x) { return x * std::fmax(0, std::fmin(1, x / 6 + 0.5)); }},
     {"Mish", [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }},
 };
 
 std::vector<Numbers> unary(Call& c) { return mapped(c, plain_unary.at(c.op())); }
+
+std::vector<Numbers> identity(Call& c) { return {c.in(0)}; }
 
 std::vector<Numbers> with_numbers(Call& c) {
   const std::string_view op = c.op();
@@ -181,7 +182,7 @@ std::vector<Numbers> bit_shift(Call& c) {
   const bool is_left = c.text("direction", "") == "LEFT";
   const int bits = bit_size(c.in(0).dtype);
   return {joined(c.in(0), c.in(1), c.in(0).dtype, [&](double x, double by) {
-    if (by >= bits) throw NotJudged();
+    if (by < 0 || by >= bits) return std::nan("");  // before version 28 the page does not say
     return is_left ? std::fmod(std::ldexp(x, static_cast<int>(by)), std::ldexp(1, bits))
                    : std::floor(std::ldexp(x, -static_cast<int>(by)));
   })};
@@ -217,7 +218,7 @@ std::vector<Numbers> clip(Call& c) {
   return mapped(c, [&](double x) { return x != x ? x : std::fmin(std::fmax(x, low), high); });
 }
 
-// Floats of eight bits, as the page of Cast has them.
+// Floats of fewer bits, as the page of Cast has them.
 struct SmallFloat {
   DType dtype;
   int digits, least_exponent;  // digits behind the point
@@ -228,6 +229,8 @@ constexpr SmallFloat small_floats[] = {{DType::f8e4m3fn, 3, -6, 448, false, true
                                        {DType::f8e4m3fnuz, 3, -7, 240, false, false},
                                        {DType::f8e5m2, 2, -14, 57344, true, true},
                                        {DType::f8e5m2fnuz, 2, -15, 57344, false, false}};
+constexpr SmallFloat halves[] = {{DType::f16, 10, -14, 65504, true, true},
+                                 {DType::bf16, 7, -126, 0x1.fep127, true, true}};
 
 // To the nearest, ties to even. Beyond the largest number: that, or infinity or NaN.
 double rounded_to(const SmallFloat& f, bool saturates, double x) {
@@ -243,17 +246,28 @@ double rounded_to(const SmallFloat& f, bool saturates, double x) {
   return y == 0 && !f.has_negative_zero ? 0 : y;
 }
 
+// The low bits of an integer.
+double wrapped(double x, DType to) {
+  const double span = std::ldexp(1, bit_size(to)), least = is_signed(to) ? -span / 2 : 0;
+  if (x >= least && x < least + span) return x;
+  const double low = x - span * std::floor(x / span);
+  return is_signed(to) && low >= span / 2 ? low - span : low;
+}
+
 std::vector<Numbers> cast_as(Call& c, DType to) {
   if (c.has_attribute("round_mode")) throw NotJudged();
-  const bool saturates = c.integer("saturate", 1) != 0;
+  const bool saturates = c.integer("saturate", 1) != 0, is_whole = is_integer(c.in(0).dtype);
   const auto small = std::ranges::find(small_floats, to, &SmallFloat::dtype);
   const bool is_small_float = small != std::end(small_floats);
-  if (!is_small_float && (is_small(to) || to == DType::text)) throw NotJudged();
+  if (to == DType::text || (is_small(to) && is_float(to) && !is_small_float)) throw NotJudged();
   const auto number = [&](double x) {
     if (is_small_float) return rounded_to(*small, saturates, x);
     if (to == DType::b1) return x != 0 ? 1.0 : 0.0;
     if (to == DType::f32) return static_cast<double>(static_cast<float>(x));
-    return is_float(to) ? x : std::trunc(x);  // halves are rounded: within the tolerance
+    if (to == DType::f16) return rounded_to(halves[0], false, x);
+    if (to == DType::bf16) return rounded_to(halves[1], false, x);
+    if (is_float(to)) return x;
+    return is_whole ? wrapped(x, to) : std::trunc(x);
   };
   std::vector<Numbers> out = mapped(c, number);
   out[0].dtype = to;
@@ -261,46 +275,90 @@ std::vector<Numbers> cast_as(Call& c, DType to) {
 }
 
 std::vector<Numbers> cast(Call& c) {
-  static constexpr std::pair<std::int64_t, DType> types[] = {
-      {1, DType::f32},        {2, DType::u8},        {3, DType::i8},          {6, DType::i32},
-      {7, DType::i64},        {9, DType::b1},        {10, DType::f16},        {11, DType::f64},
-      {16, DType::bf16},      {17, DType::f8e4m3fn}, {18, DType::f8e4m3fnuz}, {19, DType::f8e5m2},
-      {20, DType::f8e5m2fnuz}};
-  const std::int64_t to = c.integer("to", 0);
-  for (const auto& [number, dtype] : types)
-    if (number == to) return cast_as(c, dtype);
-  throw NotJudged();
+  const std::optional<DType> to = dtype_of(c.integer("to", 0));
+  if (!to) throw NotJudged();
+  return cast_as(c, *to);
 }
 
 // To the type of the second operand.
 std::vector<Numbers> cast_like(Call& c) { return cast_as(c, c.in(1).dtype); }
 
-// The element of a scale or zero point for an element of x: one for all, or one along an axis.
-double along_axis(Call& c, std::size_t input, std::size_t axis, const Sizes& index) {
+// The element of a scale or zero point for an element of x: one for all, one along an axis, or one
+// for each block of an axis.
+double along_axis(Call& c, std::size_t input, std::size_t axis, std::int64_t block,
+                  const Sizes& index) {
   const Numbers& n = c.in(input);
-  if (n.dims.size() > 1) throw NotJudged();
-  return n.values.at(n.count() == 1 ? 0 : static_cast<std::size_t>(index[axis]));
+  if (block == 0 && n.dims.size() > 1) throw NotJudged();
+  if (block == 0) return n.values.at(n.count() == 1 ? 0 : static_cast<std::size_t>(index.at(axis)));
+  Sizes at = index;
+  at.at(axis) /= block;
+  return n.values.at(static_cast<std::size_t>(place(at, strides_of(n.dims))));
 }
 
-std::vector<Numbers> quantize(Call& c) {
-  const Numbers& x = c.in(0);
+struct Quantized {
+  std::size_t axis = 0;
+  std::int64_t block = 0;
+};
+
+Quantized quantized(Call& c) {
   const std::int64_t given = c.integer("axis", 1);
-  const std::size_t axis = c.in(1).count() == 1 ? 0 : c.axis(given, c.rank());
-  const bool to_integers = c.op() == "QuantizeLinear";
-  Numbers out{to_integers ? DType::u8 : c.in(1).dtype, x.dims, {}};
-  if (to_integers && c.has(2)) out.dtype = c.in(2).dtype;
-  if (to_integers && out.dtype != DType::u8 && out.dtype != DType::i8) throw NotJudged();
-  const double low = out.dtype == DType::i8 ? -128 : 0, high = out.dtype == DType::i8 ? 127 : 255;
-  if (to_integers && c.integer("saturate", 1) == 0) throw NotJudged();
+  Quantized q{0, c.integer("block_size", 0)};
+  if (q.block > 0 && c.in(1).dims.size() != c.in(0).dims.size()) throw NotJudged();
+  if (q.block > 0 || c.in(1).count() != 1) q.axis = c.axis(given, c.rank());
+  return q;
+}
+
+// The quotient, rounded to the nearest whole number, ties to even, and shifted. Its own rounding
+// decides next to the middle of two numbers.
+double rounded_quotient(double q, double zero) {
+  constexpr double told_apart = 1e-5;
+  const double off = std::fabs(q - std::floor(q) - 0.5);
+  return off > 0 && off < told_apart ? NAN : std::nearbyint(q) + zero;
+}
+
+std::vector<Numbers> quantize_linear(Call& c) {
+  const Numbers& x = c.in(0);
+  const Quantized along = quantized(c);
+  const bool saturates = c.integer("saturate", 1) != 0;
+  Numbers out{DType::u8, x.dims, {}};
+  const std::int64_t named = c.integer("output_dtype", 0);
+  if (named != 0) {
+    const std::optional<DType> t = dtype_of(named);
+    if (!t) throw NotJudged();
+    out.dtype = *t;
+  }
+  if (c.has(2)) out.dtype = c.in(2).dtype;
+  const auto small = std::ranges::find(small_floats, out.dtype, &SmallFloat::dtype);
+  const bool is_real = is_float(out.dtype);
+  if ((is_real && small == std::end(small_floats)) || c.integer("precision", 0) != 0)
+    throw NotJudged();
+  const double high = std::ldexp(1, bit_size(out.dtype) - is_signed(out.dtype)) - 1,
+               low = is_signed(out.dtype) ? -high - 1 : 0;
   std::size_t i = 0;
   for_index(x.dims, [&](const Sizes& index) {
-    const double scale = along_axis(c, 1, axis, index),
-                 zero = c.has(2) ? along_axis(c, 2, axis, index) : 0, v = x.values[i++];
-    if (!to_integers) return out.values.push_back((v - zero) * scale);
-    // Rounding of the quotient decides next to the middle of two integers.
-    const double q = v / scale, off = std::fabs(q - std::floor(q) - 0.5);
-    if (off > 0 && off < 1e-5) throw NotJudged();
-    out.values.push_back(std::fmin(std::fmax(std::nearbyint(q) + zero, low), high));
+    const double scale = along_axis(c, 1, along.axis, along.block, index),
+                 zero = c.has(2) ? along_axis(c, 2, along.axis, along.block, index) : 0,
+                 q = x.values[i++] / scale;
+    if (is_real) return out.values.push_back(rounded_to(*small, saturates, q + zero));
+    const double y = rounded_quotient(q, zero);
+    out.values.push_back(y != y ? y : std::clamp(y, low, high));
+  });
+  return {out};
+}
+
+std::vector<Numbers> dequantize_linear(Call& c) {
+  const Numbers& x = c.in(0);
+  const Quantized along = quantized(c);
+  Numbers out{c.in(1).dtype, x.dims, {}};
+  if (const std::int64_t named = c.integer("output_dtype", 0); named != 0) {
+    const std::optional<DType> t = dtype_of(named);
+    if (!t) throw NotJudged();
+    out.dtype = *t;
+  }
+  std::size_t i = 0;
+  for_index(x.dims, [&](const Sizes& index) {
+    const double zero = c.has(2) ? along_axis(c, 2, along.axis, along.block, index) : 0;
+    out.values.push_back((x.values[i++] - zero) * along_axis(c, 1, along.axis, along.block, index));
   });
   return {out};
 }
@@ -327,26 +385,29 @@ std::vector<Numbers> is_special(Call& c) {
 std::span<const MeaningRow> elementwise_meanings() {
   static const std::vector<MeaningRow> rows = [] {
     std::vector<MeaningRow> out;
-    for (const auto& [name, f] : plain_unary) out.push_back({name, unary});
+    for (const auto& [name, f] : plain_unary) out.push_back({name, unary, Kind::rounds});
     for (const char* name : {"LeakyRelu", "Elu", "Celu", "Selu", "HardSigmoid", "ThresholdedRelu",
                              "Shrink", "Gelu", "Swish"})
-      out.push_back({name, with_numbers});
+      out.push_back({name, with_numbers, Kind::rounds});
     for (const char* name : {"Add", "Sub", "Mul", "Div", "Pow", "PRelu", "Mod", "Equal", "Less",
                              "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor"})
-      out.push_back({name, binary});
-    for (const char* name : {"Max", "Min", "Sum", "Mean"}) out.push_back({name, of_many});
+      out.push_back({name, binary, Kind::rounds});
+    for (const char* name : {"Max", "Min", "Sum", "Mean"})
+      out.push_back({name, of_many, Kind::rounds});
     for (const char* name : {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"})
-      out.push_back({name, bitwise});
-    out.push_back({"BitShift", bit_shift});
-    out.push_back({"Where", where});
-    out.push_back({"Clip", clip});
-    out.push_back({"Cast", cast});
-    out.push_back({"CastLike", cast_like});
-    out.push_back({"QuantizeLinear", quantize});
-    out.push_back({"DequantizeLinear", quantize});
-    out.push_back({"Dropout", dropout});
-    out.push_back({"IsNaN", is_special});
-    out.push_back({"IsInf", is_special});
+      out.push_back({name, bitwise, Kind::rounds});
+    const MeaningRow others[] = {{"BitShift", bit_shift, Kind::rounds},
+                                 {"Clip", clip, Kind::rounds},
+                                 {"Cast", cast, Kind::rounds},
+                                 {"CastLike", cast_like, Kind::rounds},
+                                 {"QuantizeLinear", quantize_linear, Kind::rounds},
+                                 {"DequantizeLinear", dequantize_linear, Kind::rounds},
+                                 {"Where", where, Kind::copies},
+                                 {"Identity", identity, Kind::copies},
+                                 {"Dropout", dropout, Kind::copies},
+                                 {"IsNaN", is_special, Kind::copies},
+                                 {"IsInf", is_special, Kind::copies}};
+    out.insert(out.end(), std::begin(others), std::end(others));
     return out;
   }();
   return rows;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "type/text.h"
 #include "verify/onnx/call.h"
 
 namespace hone::onnx {
@@ -96,24 +97,34 @@ std::vector<Numbers> array_feature_extractor(Call& c) {
   return {out};
 }
 
-// Keys and values that are numbers.
+// Strings as elements of tensors.
+std::vector<double> numbers_of_texts(const std::vector<std::string>& texts) {
+  std::vector<double> out;
+  for (const std::string& t : texts) out.push_back(static_cast<double>(text_number(t)));
+  return out;
+}
+
 std::vector<Numbers> label_encoder(Call& c) {
-  if (c.has_attribute("keys_tensor") || c.has_attribute("keys_strings") ||
-      c.has_attribute("values_tensor") || c.has_attribute("values_strings"))
-    throw NotJudged();
-  const auto listed = [&](const char* integers, const char* reals) {
+  if (c.has_attribute("keys_tensor") || c.has_attribute("values_tensor")) throw NotJudged();
+  const auto listed = [&](const char* integers, const char* reals, const char* texts) {
     std::vector<double> out = c.reals(reals);
     for (std::int64_t n : c.integers(integers).value_or(Sizes()))
       out.push_back(static_cast<double>(n));
+    for (double n : numbers_of_texts(c.texts(texts))) out.push_back(n);
     return out;
   };
-  const bool to_reals = c.has_attribute("values_floats");
-  const std::vector<double> keys = listed("keys_int64s", "keys_floats"),
-                            values = listed("values_int64s", "values_floats");
+  const DType to = c.has_attribute("values_floats")    ? DType::f32
+                   : c.has_attribute("values_strings") ? DType::text
+                                                       : DType::i64;
+  const std::vector<double> keys = listed("keys_int64s", "keys_floats", "keys_strings"),
+                            values = listed("values_int64s", "values_floats", "values_strings");
   const double of_integers = static_cast<double>(c.integer("default_int64", -1)),
-               of_reals = c.real("default_float", 0), other = to_reals ? of_reals : of_integers;
-  static_cast<void>(c.text("default_string", ""));
-  Numbers out{to_reals ? DType::f32 : DType::i64, c.in(0).dims, {}};
+               of_reals = c.real("default_float", 0),
+               of_texts = static_cast<double>(text_number(c.text("default_string", "_Unused"))),
+               other = to == DType::f32    ? of_reals
+                       : to == DType::text ? of_texts
+                                           : of_integers;
+  Numbers out{to, c.in(0).dims, {}};
   for (double x : c.in(0).values) {
     const auto at =
         std::ranges::find_if(keys, [&](double k) { return k == x || (k != k && x != x); });
@@ -123,18 +134,37 @@ std::vector<Numbers> label_encoder(Call& c) {
   return {out};
 }
 
+// Between strings and their numbers.
+std::vector<Numbers> category_mapper(Call& c) {
+  const bool to_text = c.in(0).dtype != DType::text;
+  const std::vector<double> texts = numbers_of_texts(c.texts("cats_strings"));
+  std::vector<double> numbers;
+  for (std::int64_t n : c.integers("cats_int64s").value_or(Sizes()))
+    numbers.push_back(static_cast<double>(n));
+  const double of_texts = static_cast<double>(text_number(c.text("default_string", "_Unused"))),
+               of_integers = static_cast<double>(c.integer("default_int64", -1));
+  const std::vector<double>&from = to_text ? numbers : texts, &to = to_text ? texts : numbers;
+  Numbers out{to_text ? DType::text : DType::i64, c.in(0).dims, {}};
+  for (double x : c.in(0).values) {
+    const auto at = std::ranges::find(from, x);
+    out.values.push_back(at == from.end() ? (to_text ? of_texts : of_integers)
+                                          : to.at(static_cast<std::size_t>(at - from.begin())));
+  }
+  return {out};
+}
+
 std::vector<Numbers> one_hot_encoder(Call& c) {
-  if (c.has_attribute("cats_strings")) throw NotJudged();
-  const Sizes kinds = c.integers("cats_int64s").value_or(Sizes());
+  std::vector<double> kinds = numbers_of_texts(c.texts("cats_strings"));
+  for (std::int64_t n : c.integers("cats_int64s").value_or(Sizes()))
+    kinds.push_back(static_cast<double>(n));
   const bool may_be_none = c.integer("zeros", 1) != 0;
   Numbers out{DType::f32, c.in(0).dims, {}};
   out.dims.push_back(static_cast<std::int64_t>(kinds.size()));
   for (double x : c.in(0).values) {
     bool is_any = false;
-    for (std::int64_t k : kinds) {
-      const bool is_here = static_cast<double>(k) == x;
-      is_any = is_any || is_here;
-      out.values.push_back(is_here ? 1 : 0);
+    for (double k : kinds) {
+      is_any = is_any || k == x;
+      out.values.push_back(k == x ? 1 : 0);
     }
     if (!is_any && !may_be_none) throw NotJudged();
   }
@@ -313,17 +343,18 @@ std::vector<Numbers> feature_vectorizer(Call& c) {
 }
 
 constexpr MeaningRow learned_rows[] = {
-    {"ai.onnx.ml.Binarizer", binarizer},
+    {"ai.onnx.ml.Binarizer", binarizer, Kind::rounds},
     {"ai.onnx.ml.Scaler", scaler},
     {"ai.onnx.ml.Normalizer", normalizer},
-    {"ai.onnx.ml.Imputer", imputer},
-    {"ai.onnx.ml.ArrayFeatureExtractor", array_feature_extractor},
-    {"ai.onnx.ml.FeatureVectorizer", feature_vectorizer},
-    {"ai.onnx.ml.LabelEncoder", label_encoder},
-    {"ai.onnx.ml.OneHotEncoder", one_hot_encoder},
+    {"ai.onnx.ml.Imputer", imputer, Kind::rounds},
+    {"ai.onnx.ml.ArrayFeatureExtractor", array_feature_extractor, Kind::rounds},
+    {"ai.onnx.ml.FeatureVectorizer", feature_vectorizer, Kind::rounds},
+    {"ai.onnx.ml.LabelEncoder", label_encoder, Kind::rounds},
+    {"ai.onnx.ml.CategoryMapper", category_mapper, Kind::rounds},
+    {"ai.onnx.ml.OneHotEncoder", one_hot_encoder, Kind::rounds},
     {"ai.onnx.ml.LinearRegressor", linear_regressor},
     {"ai.onnx.ml.LinearClassifier", linear_classifier},
-    {"ai.onnx.ml.TreeEnsembleRegressor", tree_regressor},
+    {"ai.onnx.ml.TreeEnsembleRegressor", tree_regressor, Kind::rounds},
 };
 
 }  // namespace

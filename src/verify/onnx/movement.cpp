@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "type/text.h"
 #include "verify/onnx/call.h"
 
 namespace hone::onnx {
@@ -320,14 +321,16 @@ std::vector<Numbers> constant_of_shape(Call& c) {
     out.dtype = given->dtype;
     value = given->values.at(0);
   }
-  out.values.assign(static_cast<std::size_t>(out.count()), value);
+  for_index(out.dims, [&](const Sizes&) { out.values.push_back(value); });
   return {out};
 }
 
 std::vector<Numbers> range(Call& c) {
   const double start = c.in(0).values.at(0), limit = c.in(1).values.at(0),
                delta = c.in(2).values.at(0);
-  const auto n = static_cast<std::int64_t>(std::fmax(std::ceil((limit - start) / delta), 0));
+  const double steps = std::fmax(std::ceil((limit - start) / delta), 0);
+  if (!(steps <= most_of_result)) throw NotJudged();
+  const auto n = static_cast<std::int64_t>(steps);
   Numbers out{c.in(0).dtype, {n}, {}};
   for (std::int64_t i = 0; i < n; ++i) out.values.push_back(start + static_cast<double>(i) * delta);
   return {out};
@@ -388,6 +391,19 @@ std::vector<Numbers> constant(Call& c) {
   if (c.has_attribute("value_int"))
     return {{DType::i64, {}, {static_cast<double>(c.integer("value_int", 0))}}};
   if (c.has_attribute("value_float")) return {{DType::f32, {}, {c.real("value_float", 0)}}};
+  if (c.has_attribute("value_floats")) {
+    const std::vector<double> n = c.reals("value_floats");
+    return {{DType::f32, {static_cast<std::int64_t>(n.size())}, n}};
+  }
+  if (c.has_attribute("value_string") || c.has_attribute("value_strings")) {
+    const bool is_one = c.has_attribute("value_string");
+    Numbers out{DType::text, {}, {}};
+    const std::vector<std::string> texts =
+        is_one ? std::vector{c.text("value_string", "")} : c.texts("value_strings");
+    if (!is_one) out.dims.push_back(static_cast<std::int64_t>(texts.size()));
+    for (const std::string& t : texts) out.values.push_back(static_cast<double>(text_number(t)));
+    return {out};
+  }
   const auto value = c.tensor("value");
   if (!value) throw NotJudged();
   return {*value};
@@ -539,37 +555,37 @@ std::vector<Numbers> eye_like(Call& c) {
 }
 
 constexpr MeaningRow movement_rows[] = {
-    {"Constant", constant},
-    {"Transpose", transpose},
-    {"Reshape", reshape},
-    {"Flatten", flatten},
-    {"Squeeze", squeeze},
-    {"Unsqueeze", unsqueeze},
-    {"Concat", concat},
-    {"Split", split},
-    {"Slice", slice},
-    {"Gather", gather},
-    {"GatherElements", gather_elements},
-    {"GatherND", gather_nd},
-    {"Expand", expand},
-    {"Tile", tile},
-    {"Pad", pad},
-    {"Shape", shape},
-    {"Size", size},
-    {"ConstantOfShape", constant_of_shape},
-    {"Range", range},
-    {"Trilu", trilu},
-    {"DepthToSpace", depth_and_space},
-    {"SpaceToDepth", depth_and_space},
-    {"OneHot", one_hot},
-    {"ScatterElements", scatter_elements},
-    {"Scatter", scatter_elements},
-    {"ReverseSequence", reverse_sequence},
-    {"ScatterND", scatter_nd},
-    {"EyeLike", eye_like},
-    {"NonZero", non_zero},
-    {"Compress", compress},
-    {"Unique", unique},
+    {"Constant", constant, Kind::copies},
+    {"Transpose", transpose, Kind::copies},
+    {"Reshape", reshape, Kind::copies},
+    {"Flatten", flatten, Kind::copies},
+    {"Squeeze", squeeze, Kind::copies},
+    {"Unsqueeze", unsqueeze, Kind::copies},
+    {"Concat", concat, Kind::copies},
+    {"Split", split, Kind::copies},
+    {"Slice", slice, Kind::copies},
+    {"Gather", gather, Kind::copies},
+    {"GatherElements", gather_elements, Kind::copies},
+    {"GatherND", gather_nd, Kind::copies},
+    {"Expand", expand, Kind::copies},
+    {"Tile", tile, Kind::copies},
+    {"Pad", pad, Kind::copies},
+    {"Shape", shape, Kind::copies},
+    {"Size", size, Kind::copies},
+    {"ConstantOfShape", constant_of_shape, Kind::copies},
+    {"Range", range, Kind::rounds},
+    {"Trilu", trilu, Kind::copies},
+    {"DepthToSpace", depth_and_space, Kind::copies},
+    {"SpaceToDepth", depth_and_space, Kind::copies},
+    {"OneHot", one_hot, Kind::copies},
+    {"ScatterElements", scatter_elements, Kind::rounds},
+    {"Scatter", scatter_elements, Kind::rounds},
+    {"ReverseSequence", reverse_sequence, Kind::copies},
+    {"ScatterND", scatter_nd, Kind::rounds},
+    {"EyeLike", eye_like, Kind::copies},
+    {"NonZero", non_zero, Kind::copies},
+    {"Compress", compress, Kind::copies},
+    {"Unique", unique, Kind::copies},
 };
 
 }  // namespace

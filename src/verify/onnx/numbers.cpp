@@ -4,6 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
+
+#include "type/text.h"
 
 namespace hone::onnx {
 
@@ -11,6 +14,26 @@ std::int64_t Numbers::count() const {
   std::int64_t n = 1;
   for (std::int64_t d : dims) n *= d;
   return n;
+}
+
+double tolerance(DType t) {
+  return t == DType::f16 ? 2e-3 : t == DType::bf16 ? 2e-2 : is_float(t) ? 1e-5 : 0;
+}
+
+double allowed_difference(const Numbers& n) {
+  double most = 0;
+  for (std::size_t i = 0; i < n.values.size(); ++i)
+    if (std::isfinite(n.values[i]) && !n.is_open(i)) most = std::max(most, std::fabs(n.values[i]));
+  constexpr double least_half = 0x1p-24;
+  return tolerance(n.dtype) * most + (n.dtype == DType::f16 ? least_half : 0);
+}
+
+double largest_number(DType t) {
+  if (t == DType::f64) return std::numeric_limits<double>::max();
+  if (t == DType::f16) return 65504;
+  if (is_float(t)) return std::numeric_limits<float>::max();
+  constexpr double enough = 1e6;
+  return std::min(std::ldexp(1, t == DType::b1 ? 1 : bit_size(t) - is_signed(t)) - 1, enough);
 }
 
 namespace {
@@ -32,7 +55,10 @@ std::optional<std::vector<double>> raw_numbers(std::span<const std::byte> raw, s
   for (std::int64_t i = 0; i < count; ++i) {
     T x;
     std::memcpy(&x, raw.data() + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (std::is_same_v<T, std::uint64_t>)
+      out.push_back(x > static_cast<std::uint64_t>(most_whole) ? most_whole
+                                                               : static_cast<double>(x));
+    else if constexpr (std::is_integral_v<T>)
       out.push_back(whole(static_cast<std::int64_t>(x)));
     else
       out.push_back(static_cast<double>(x));
@@ -79,74 +105,151 @@ std::optional<std::vector<std::uint64_t>> typed_bits(const Tensor& t, TypedData:
   return out;
 }
 
-std::optional<Numbers> typed_numbers(const Tensor& t) {
+// The field of onnx.proto for elements of a dtype that raw_data does not hold.
+TypedData::Kind field_of(DType t) {
   using Data = TypedData::Kind;
-  static constexpr struct {
-    std::int32_t data_type;
-    Data kind;
-    DType dtype;
-  } fields[] = {{1, Data::f32, DType::f32},  {2, Data::i32, DType::u8},  {3, Data::i32, DType::i8},
-                {6, Data::i32, DType::i32},  {7, Data::i64, DType::i64}, {9, Data::i32, DType::b1},
-                {10, Data::i32, DType::f16}, {11, Data::f64, DType::f64}};
-  for (const auto& f : fields) {
-    if (f.data_type != t.data_type) continue;
-    const auto all = typed_bits(t, f.kind);
-    Numbers out{f.dtype, t.dims, {}};
-    if (!all || std::ssize(*all) != out.count()) return std::nullopt;
-    for (std::uint64_t bits : *all)
-      out.values.push_back(
-          f.dtype == DType::f16  ? half(static_cast<std::uint16_t>(bits))
-          : f.dtype == DType::b1 ? (bits != 0 ? 1.0 : 0.0)
-          : f.kind == Data::f32  ? std::bit_cast<float>(static_cast<std::uint32_t>(bits))
-          : f.kind == Data::f64  ? std::bit_cast<double>(bits)
-          : f.kind == Data::i32  ? static_cast<std::int32_t>(static_cast<std::uint32_t>(bits))
-                                 : whole(static_cast<std::int64_t>(bits)));
-    return out;
+  if (t == DType::f32) return Data::f32;
+  if (t == DType::f64) return Data::f64;
+  if (t == DType::i64) return Data::i64;
+  return t == DType::u32 || t == DType::u64 ? Data::u64 : Data::i32;
+}
+
+double unsigned_whole(std::uint64_t n) {
+  return n > static_cast<std::uint64_t>(most_whole) ? most_whole : static_cast<double>(n);
+}
+
+std::optional<Numbers> typed_numbers(const Tensor& t, DType dtype) {
+  if (is_small(dtype)) return std::nullopt;
+  const auto all = typed_bits(t, field_of(dtype));
+  Numbers out{dtype, t.dims, {}};
+  if (!all || std::ssize(*all) != out.count()) return std::nullopt;
+  const auto number = [&](std::uint64_t bits) -> double {
+    const auto low = static_cast<std::uint32_t>(bits);
+    switch (dtype) {
+      case DType::f16:
+        return half(static_cast<std::uint16_t>(bits));
+      case DType::bf16:
+        return std::bit_cast<float>(low << 16);
+      case DType::f32:
+        return std::bit_cast<float>(low);
+      case DType::f64:
+        return std::bit_cast<double>(bits);
+      case DType::b1:
+        return bits != 0 ? 1 : 0;
+      case DType::i64:
+        return whole(static_cast<std::int64_t>(bits));
+      case DType::u32:
+      case DType::u64:
+        return unsigned_whole(bits);
+      default:
+        return static_cast<std::int32_t>(low);
+    }
+  };
+  for (std::uint64_t bits : *all) out.values.push_back(number(bits));
+  return out;
+}
+
+// Elements of fewer than eight bits, the first in the lowest bits of a byte.
+std::optional<std::vector<double>> packed_numbers(std::span<const std::byte> raw, DType t,
+                                                  std::int64_t count) {
+  const auto bits = static_cast<std::size_t>(bit_size(t)), each = 8 / bits,
+             n = static_cast<std::size_t>(count);
+  if (raw.size() != (n + each - 1) / each) return std::nullopt;
+  std::vector<double> out;
+  for (std::size_t i = 0; i < n; ++i) {
+    const int code = static_cast<int>(raw[i / each]) >> (i % each * bits) & ((1 << bits) - 1);
+    const int above = 1 << bits;
+    out.push_back(is_signed(t) && code >= above / 2 ? code - above : code);
   }
-  return std::nullopt;
+  return out;
+}
+
+std::optional<std::vector<double>> raw_numbers_of(std::span<const std::byte> raw, DType t,
+                                                  std::int64_t n) {
+  switch (t) {
+    case DType::f32:
+      return raw_numbers<float>(raw, n);
+    case DType::f64:
+      return raw_numbers<double>(raw, n);
+    case DType::b1: {
+      auto out = raw_numbers<std::uint8_t>(raw, n);
+      if (out)
+        for (double& x : *out) x = x != 0 ? 1 : 0;
+      return out;
+    }
+    case DType::u8:
+      return raw_numbers<std::uint8_t>(raw, n);
+    case DType::i8:
+      return raw_numbers<std::int8_t>(raw, n);
+    case DType::i16:
+      return raw_numbers<std::int16_t>(raw, n);
+    case DType::u16:
+      return raw_numbers<std::uint16_t>(raw, n);
+    case DType::i32:
+      return raw_numbers<std::int32_t>(raw, n);
+    case DType::u32:
+      return raw_numbers<std::uint32_t>(raw, n);
+    case DType::i64:
+      return raw_numbers<std::int64_t>(raw, n);
+    case DType::u64:
+      return raw_numbers<std::uint64_t>(raw, n);
+    case DType::f16:
+    case DType::bf16: {
+      auto out = raw_numbers<std::uint16_t>(raw, n);
+      if (out)
+        for (double& x : *out) {
+          const auto bits = static_cast<std::uint16_t>(x);
+          x = t == DType::f16 ? half(bits)
+                              : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+        }
+      return out;
+    }
+    case DType::i4:
+    case DType::u4:
+    case DType::i2:
+    case DType::u2:
+      return packed_numbers(raw, t, n);
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace
+
+std::optional<DType> dtype_of(std::int64_t data_type) {
+  using enum DType;
+  static constexpr std::pair<int, DType> types[] = {
+      {1, f32},  {2, u8},    {3, i8},        {4, u16},         {5, i16},     {6, i32},
+      {7, i64},  {8, text},  {9, b1},        {10, f16},        {11, f64},    {12, u32},
+      {13, u64}, {16, bf16}, {17, f8e4m3fn}, {18, f8e4m3fnuz}, {19, f8e5m2}, {20, f8e5m2fnuz},
+      {21, u4},  {22, i4},   {23, f4e2m1},   {24, f8e8m0},     {25, u2},     {26, i2}};
+  for (const auto& [number, dtype] : types)
+    if (number == data_type) return dtype;
+  return std::nullopt;
+}
 
 std::optional<Numbers> numbers_of(const Tensor& t) {
   constexpr std::int64_t most = 1 << 20;
   Numbers out;
   out.dims = t.dims;
   const std::int64_t n = out.count();
-  if (t.external || t.segment || !t.strings.empty() || n > most) return std::nullopt;
-  if (!t.raw) return typed_numbers(t);
-  if (!t.typed.empty()) return std::nullopt;
-  const auto of = [&]<class T>(DType dtype, T) -> std::optional<Numbers> {
-    std::optional<std::vector<double>> numbers = raw_numbers<T>(*t.raw, n);
-    if (!numbers) return std::nullopt;
-    out.dtype = dtype;
-    out.values = std::move(*numbers);
+  const std::optional<DType> dtype = dtype_of(t.data_type);
+  if (!dtype || t.external || t.segment || n < 0 || n > most) return std::nullopt;
+  if (*dtype == DType::text) {
+    if (std::ssize(t.strings) != n) return std::nullopt;
+    out.dtype = *dtype;
+    for (std::string_view text : t.strings)
+      out.values.push_back(static_cast<double>(text_number(text)));
     return out;
-  };
-  switch (t.data_type) {  // the format's numbers
-    case 1:
-      return of(DType::f32, float());
-    case 2:
-      return of(DType::u8, std::uint8_t());
-    case 3:
-      return of(DType::i8, std::int8_t());
-    case 6:
-      return of(DType::i32, std::int32_t());
-    case 7:
-      return of(DType::i64, std::int64_t());
-    case 9:
-      return of(DType::b1, std::uint8_t());
-    case 10: {
-      std::optional<Numbers> bits = of(DType::f16, std::uint16_t());
-      if (bits)
-        for (double& x : bits->values) x = half(static_cast<std::uint16_t>(x));
-      return bits;
-    }
-    case 11:
-      return of(DType::f64, double());
-    default:
-      return std::nullopt;
   }
+  if (!t.strings.empty()) return std::nullopt;
+  if (!t.raw) return typed_numbers(t, *dtype);
+  if (!t.typed.empty()) return std::nullopt;
+  std::optional<std::vector<double>> numbers = raw_numbers_of(*t.raw, *dtype, n);
+  if (!numbers) return std::nullopt;
+  out.dtype = *dtype;
+  out.values = std::move(*numbers);
+  return out;
 }
 
 }  // namespace hone::onnx

@@ -66,8 +66,9 @@ double reduced(std::string_view op, const std::vector<double>& x) {
 
 std::vector<Numbers> reduce(Call& c) {
   const Numbers& x = c.in(0);
-  if (!is_float(x.dtype) && c.op() != "ReduceSum" && c.op() != "ReduceMax" &&
-      c.op() != "ReduceMin" && c.op() != "ReduceProd")
+  static constexpr std::string_view of_integers[] = {"ReduceSum",  "ReduceMax", "ReduceMin",
+                                                     "ReduceProd", "ReduceL1",  "ReduceSumSquare"};
+  if (!is_float(x.dtype) && std::ranges::find(of_integers, c.op()) == std::end(of_integers))
     throw NotJudged();
   const bool keep = c.integer("keepdims", 1) != 0,
              nothing = c.integer("noop_with_empty_axes", 0) != 0;
@@ -91,6 +92,7 @@ std::vector<Numbers> reduce(Call& c) {
   for_lines(x.dims, along, [&](const Sizes& places) {
     std::vector<double> line;
     for (std::int64_t p : places) line.push_back(at(x, p));
+    if (line.empty() && c.op() == "ReduceMean") return out.add_open();
     out.values.push_back(reduced(c.op(), line));
   });
   return {out};
@@ -375,23 +377,42 @@ std::vector<Numbers> einsum(Call& c) {
 // The axis of channels is the second.
 std::int64_t channel_of(const Sizes& index) { return index.size() < 2 ? 0 : index[1]; }
 
+// In training by mean and variance of the batch, which are also mixed into what is remembered.
 std::vector<Numbers> batch_normalization(Call& c) {
-  if (c.opset() < 9 || c.integer("training_mode", 0) != 0) throw NotJudged();
-  static_cast<void>(c.real("momentum", 0.9));
-  const double epsilon = c.real("epsilon", 1e-5);
-  Numbers out = c.in(0);
+  const bool trains = c.integer("training_mode", 0) != 0;
+  if (c.opset() < (trains ? 14 : 9) || c.in(0).dims.size() < 2) throw NotJudged();
+  const double epsilon = c.real("epsilon", 1e-5), momentum = c.real("momentum", 0.9);
+  Numbers out = c.in(0), mean = c.in(3), variance = c.in(4);
+  if (trains) {
+    const auto n = static_cast<double>(out.count()) / static_cast<double>(out.dims[1]);
+    for (Numbers* each : {&mean, &variance}) each->values.assign(each->values.size(), 0);
+    for (const bool of_variance : {false, true}) {
+      std::size_t i = 0;
+      for_index(out.dims, [&](const Sizes& index) {
+        const auto k = static_cast<std::size_t>(index[1]);
+        const double x = out.values[i++];
+        double& to = of_variance ? variance.values.at(k) : mean.values.at(k);
+        to += of_variance ? (x - mean.values[k]) * (x - mean.values[k]) / n : x / n;
+      });
+    }
+  }
   std::size_t i = 0;
   for_index(out.dims, [&](const Sizes& index) {
     const std::int64_t k = channel_of(index);
     double& x = out.values[i++];
-    x = (x - at(c.in(3), k)) / std::sqrt(at(c.in(4), k) + epsilon) * at(c.in(1), k) +
-        at(c.in(2), k);
+    x = (x - at(mean, k)) / std::sqrt(at(variance, k) + epsilon) * at(c.in(1), k) + at(c.in(2), k);
   });
-  return {out};
+  if (!trains) return {out};
+  for (std::size_t k = 0; k < mean.values.size(); ++k) {
+    mean.values[k] = c.in(3).values.at(k) * momentum + mean.values[k] * (1 - momentum);
+    variance.values[k] = c.in(4).values.at(k) * momentum + variance.values[k] * (1 - momentum);
+  }
+  return {out, mean, variance};
 }
 
-// (x - mean) / sqrt(variance + epsilon) along each line.
-Numbers normalized(const Numbers& x, const std::vector<bool>& along, double epsilon) {
+// (x - mean) / (sqrt(variance + epsilon) + more) along each line.
+Numbers normalized(const Numbers& x, const std::vector<bool>& along, double epsilon,
+                   double more = 0) {
   Numbers out = x;
   for_lines(x.dims, along, [&](const Sizes& places) {
     const auto n = static_cast<double>(places.size());
@@ -399,7 +420,8 @@ Numbers normalized(const Numbers& x, const std::vector<bool>& along, double epsi
     for (std::int64_t p : places) mean += at(x, p) / n;
     for (std::int64_t p : places) variance += (at(x, p) - mean) * (at(x, p) - mean) / n;
     for (std::int64_t p : places)
-      out.values[static_cast<std::size_t>(p)] = (at(x, p) - mean) / std::sqrt(variance + epsilon);
+      out.values[static_cast<std::size_t>(p)] =
+          (at(x, p) - mean) / (std::sqrt(variance + epsilon) + more);
   });
   return out;
 }
@@ -426,7 +448,8 @@ std::vector<Numbers> mean_variance_normalization(Call& c) {
   std::vector<bool> along(x.dims.size(), false);
   for (std::int64_t a : c.integers("axes").value_or(Sizes{0, 2, 3}))
     along[c.axis(a, c.rank())] = true;
-  return {normalized(x, along, 0)};
+  // The function that the operator stands for divides by the deviation plus this number.
+  return {normalized(x, along, 0, 1e-9)};
 }
 
 // By the root of the mean of squares. SimplifiedLayerNormalization is the name of an older form.
@@ -537,27 +560,27 @@ std::vector<Numbers> dft(Call& c) {
 constexpr MeaningRow sum_rows[] = {
     {"ReduceSum", reduce},
     {"ReduceMean", reduce},
-    {"ReduceMax", reduce},
-    {"ReduceMin", reduce},
+    {"ReduceMax", reduce, Kind::rounds},
+    {"ReduceMin", reduce, Kind::rounds},
     {"ReduceProd", reduce},
     {"ReduceL1", reduce},
     {"ReduceL2", reduce},
     {"ReduceSumSquare", reduce},
     {"ReduceLogSum", reduce},
     {"ReduceLogSumExp", reduce},
-    {"ArgMax", arg},
-    {"ArgMin", arg},
+    {"ArgMax", arg, Kind::rounds},
+    {"ArgMin", arg, Kind::rounds},
     {"Softmax", softmax},
     {"LogSoftmax", softmax},
     {"CumSum", cumulative},
     {"CumProd", cumulative_product},
-    {"Hardmax", hardmax},
+    {"Hardmax", hardmax, Kind::rounds},
     {"LpNormalization", lp_normalization},
     {"GlobalLpPool", global_lp_pool},
     {"MeanVarianceNormalization", mean_variance_normalization},
     {"RMSNormalization", rms_normalization},
     {"SimplifiedLayerNormalization", rms_normalization},
-    {"TopK", top_k},
+    {"TopK", top_k, Kind::rounds},
     {"MatMul", matmul},
     {"Gemm", gemm},
     {"Einsum", einsum},
