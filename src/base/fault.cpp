@@ -74,12 +74,11 @@ FaultScope::~FaultScope() {
       ::sigaction(kinds[i].signal, &before[i], nullptr);
 }
 
-void close_page(std::byte* page) {
-  HONE_ASSERT(::mprotect(page, fence_page_bytes, PROT_NONE) == 0, "a page cannot be closed");
+void close_pages(std::byte* page, std::size_t bytes) {
+  HONE_ASSERT(::mprotect(page, bytes, PROT_NONE) == 0, "a page cannot be closed");
 }
-void open_page(std::byte* page) {
-  HONE_ASSERT(::mprotect(page, fence_page_bytes, PROT_READ | PROT_WRITE) == 0,
-              "a page cannot be opened");
+void open_pages(std::byte* page, std::size_t bytes) {
+  HONE_ASSERT(::mprotect(page, bytes, PROT_READ | PROT_WRITE) == 0, "a page cannot be opened");
 }
 
 FaultScope* FaultScope::current() { return innermost; }

@@ -34,10 +34,10 @@ class FaultScope {
   std::string what_;
 };
 
-// A guard page: accesses fault until it is opened again. It must lie in the caller's memory, at a
-// multiple of its size.
+// Guard pages: accesses fault until they are opened again. They must lie in the caller's memory, at
+// a multiple of the size of one.
 inline constexpr std::size_t fence_page_bytes = 4096;
-void close_page(std::byte* page);
-void open_page(std::byte* page);
+void close_pages(std::byte* page, std::size_t bytes = fence_page_bytes);
+void open_pages(std::byte* page, std::size_t bytes = fence_page_bytes);
 
 }  // namespace hone

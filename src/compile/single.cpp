@@ -193,6 +193,8 @@ class Driver {
         Sizing all = with_measured(sizes, s.measured, s.checks);
         if (checks_hold(s.checks, all)) also.push_back(std::move(all));
       }
+      if (!s.measured.empty())
+        std::ranges::move(other_measured(check, s.measured, s.checks), std::back_inserter(also));
       return SizedChoices{time,
                           choose(s, {with_measured(check, s.measured, s.checks),
                                      with_measured(time, s.measured, s.checks), is_usual, also})};

@@ -82,6 +82,31 @@ std::optional<Sizing> exchanged(const Sizing& sizes, const std::vector<Type>& ty
   return guards_hold(conditions, out) ? std::optional(out) : std::nullopt;
 }
 
+// Sizes of which several differ from the given ones: all larger by one; each of two exchanged; and
+// pairs whose sum is the same, in case sizes are identified by their sum.
+std::vector<Sizing> changed_together(const Sizing& few, const std::vector<Type>& types,
+                                     const std::vector<Guard>& conditions) {
+  const std::map<std::string, Dim> symbols = symbols_of(types);
+  if (symbols.size() < 2) return {};
+  std::vector<Sizing> out;
+  const auto add = [&](Sizing sizes) {
+    for (const auto& [name, s] : symbols)
+      if (sizes.at(name) < s.low() || sizes.at(name) > s.high()) return;
+    if (guards_hold(conditions, sizes)) out.push_back(std::move(sizes));
+  };
+  Sizing all = few;
+  for (const auto& [name, s] : symbols) ++all[name];
+  add(std::move(all));
+  if (std::optional<Sizing> turned = exchanged(few, types, conditions)) add(std::move(*turned));
+  for (auto a = symbols.begin(); std::next(a) != symbols.end(); ++a) {
+    const std::string &one = a->first, &other = std::next(a)->first;
+    Sizing same_sum = few;
+    ++same_sum[one], --same_sum[other];
+    add(std::move(same_sum));
+  }
+  return out;
+}
+
 const std::vector<Array>* served_sample(const Source& source, const SourceVariant& v) {
   for (const std::vector<Array>& inputs : source.samples)
     if (guards_hold(v.guards, sizes_of(v, inputs))) return &inputs;
@@ -117,6 +142,38 @@ Sizing sizes_to_check(const Source& source, const SourceVariant& v) {
   return made ? *made : sizes_to_time(source, v);
 }
 
+namespace {
+
+// All symbols at their upper bounds, and each alone at several large sizes.
+std::vector<Sizing> large_sizes_of(const std::vector<Type>& types,
+                                   const std::vector<Guard>& conditions) {
+  constexpr std::int64_t large_sizes[] = {70'000, 5'000, 500, 150}, large = large_sizes[0];
+  constexpr std::int64_t least_sizes[] = {3, 1};
+  constexpr std::size_t most_symbols = 4;
+  const std::map<std::string, Dim> symbols = symbols_of(types);
+  if (symbols.size() > most_symbols) return {};
+  std::vector<Sizing> out;
+  const auto add = [&](const Sizing& sizes) {
+    const bool holds = guards_hold(conditions, sizes);
+    if (holds) out.push_back(sizes);
+    return holds;
+  };
+  Sizing most;
+  for (const auto& [name, s] : symbols) most[name] = std::min(s.high(), large);
+  add(most);
+  for (const auto& [name, s] : symbols)
+    for (const std::int64_t size : large_sizes)
+      for (const std::int64_t least : least_sizes) {
+        Sizing sizes;
+        for (const auto& [other, t] : symbols) sizes[other] = std::clamp(least, t.low(), t.high());
+        sizes[name] = std::clamp(size, s.low(), s.high());
+        if (add(sizes)) break;
+      }
+  return out;
+}
+
+}  // namespace
+
 std::vector<Sizing> sizes_to_check_also(const SourceVariant& v) {
   constexpr std::int64_t few = 16;
   // 0, 1, and sizes that leave many different remainders by 4, 8 and 16.
@@ -130,6 +187,7 @@ std::vector<Sizing> sizes_to_check_also(const SourceVariant& v) {
   };
   for (const std::int64_t least : least_sizes) add(odd_sizes(types, conditions, least));
   if (const auto made = odd_sizes(types, conditions, few)) add(exchanged(*made, types, conditions));
+  for (const Sizing& sizes : large_sizes_of(types, conditions)) add(sizes);
   return out;
 }
 
@@ -160,6 +218,9 @@ std::vector<Sizing> sizes_of_one_symbol(const SourceVariant& v) {
     if (out.size() == symbols.size() + 1) break;
   }
   const Sizing few = out.empty() ? Sizing() : out.front();
+  if (!out.empty())
+    for (Sizing& sizes : changed_together(few, types, conditions))
+      if (fits(sizes)) out.push_back(std::move(sizes));
   for (const auto& [name, s] : symbols)
     for (const std::int64_t large : large_sizes) {
       Sizing many = few;

@@ -36,7 +36,8 @@ Sizing sizes_of(const SourceVariant&, const std::vector<Array>& inputs);
 // sizes_to_time().
 Sizing sizes_to_check(const Source&, const SourceVariant&);
 // Further sizes at which kernels take other paths: none, one element, part of a vector or tile,
-// exactly one, slightly more than one, several. Only those that satisfy the variant's conditions.
+// exactly one, slightly more than one, several, the upper bounds, and many blocks of one symbol.
+// Only those that satisfy the variant's conditions.
 std::vector<Sizing> sizes_to_check_also(const SourceVariant&);
 // Further sizes for the plan as a whole: all symbols small, then each symbol alone larger by one,
 // because a cache key may miss a symbol; and large sizes, because an element count may be held in

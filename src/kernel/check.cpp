@@ -1,5 +1,9 @@
 #include <algorithm>
 #include <bit>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "kernel/walk.h"
@@ -10,6 +14,94 @@ namespace hone {
 namespace {
 
 using Kind = Stmt::Kind;
+
+struct Interval {
+  std::int64_t low, high;
+
+  bool fits(DType t) const {
+    const int bits = bit_size(t) - is_signed(t);
+    if (bits >= 63) return is_signed(t) || low >= 0;
+    const std::int64_t most = (std::int64_t{1} << bits) - 1;
+    return high <= most && low >= (is_signed(t) ? -most - 1 : 0);
+  }
+};
+
+// Proves that the registers of positions are not computed in too few bits. Runs with small sizes do
+// not show that. Values that data decides are not judged.
+class PositionProof {
+ public:
+  explicit PositionProof(const Kernel& kernel) : kernel_(kernel) {
+    for_each_dim(kernel.body, [&](const Dim& d) {
+      for (const Dim& s : d.symbols())
+        if (const std::optional<RegId> reg = register_of(s)) registers_.insert(*reg);
+      return true;
+    });
+  }
+
+  void run() {
+    for_each_statement(kernel_.body, [&](const Stmt& s) {
+      if ((s.kind == Kind::declare || s.kind == Kind::assign) && registers_.contains(s.reg))
+        interval(s.value);
+    });
+  }
+
+ private:
+  std::optional<Interval> interval(const Value& v) {
+    const auto [at, is_new] = known_.try_emplace(v);
+    if (!is_new) return at->second;
+    std::optional<Interval> out = computed(v);
+    if (out && !out->fits(v.dtype()))
+      throw UserError("kernel '", kernel_.name, "': a position between ", out->low, " and ",
+                      out->high, " is computed in ", v.dtype());
+    return known_[v] = out;
+  }
+
+  std::optional<Interval> computed(const Value& v) {
+    if (is_float(v.dtype()) || v.dtype() == DType::b1) return std::nullopt;
+    if (v.is(ops::dims)) {
+      const Dim& d = v.attrs().dims("dims").at(0);
+      return Interval{d.low(), d.high()};
+    }
+    if (v.is(ops::constant)) {
+      const std::int64_t n = v.attrs().get<Array>("value").integer(0);
+      return Interval{n, n};
+    }
+    std::vector<Interval> in;
+    for (const Value& operand : v.operands()) {
+      if (operand.dtype() == DType::b1) continue;
+      const std::optional<Interval> i = interval(operand);
+      if (!i) return std::nullopt;
+      in.push_back(*i);
+    }
+    return combined(v.op(), in);
+  }
+
+  static std::optional<Interval> combined(const Op& op, const std::vector<Interval>& in) {
+    if (in.empty()) return std::nullopt;
+    const auto [a, b] = std::pair(in.front(), in.back());
+    if (&op == &ops::cast) return a;
+    if (&op == &ops::select) return Interval{std::min(a.low, b.low), std::max(a.high, b.high)};
+    if (&op == &ops::minimum) return Interval{std::min(a.low, b.low), std::min(a.high, b.high)};
+    if (&op == &ops::maximum) return Interval{std::max(a.low, b.low), std::max(a.high, b.high)};
+    Interval out = a;
+    bool overflows = true;
+    if (&op == &ops::add)
+      overflows = __builtin_add_overflow(a.low, b.low, &out.low) ||
+                  __builtin_add_overflow(a.high, b.high, &out.high);
+    else if (&op == &ops::sub)
+      overflows = __builtin_sub_overflow(a.low, b.high, &out.low) ||
+                  __builtin_sub_overflow(a.high, b.low, &out.high);
+    else if (&op == &ops::mul && a.low >= 0 && b.low >= 0)
+      overflows = __builtin_mul_overflow(a.low, b.low, &out.low) ||
+                  __builtin_mul_overflow(a.high, b.high, &out.high);
+    if (!overflows) return out;
+    return std::nullopt;
+  }
+
+  const Kernel& kernel_;
+  std::set<RegId> registers_;
+  std::unordered_map<Value, std::optional<Interval>, ValueHash> known_;
+};
 
 bool is_loop_of(const Stmt& s, LoopKind kind) { return s.kind == Kind::loop && s.loop == kind; }
 
@@ -90,6 +182,10 @@ class Checker {
 
 }  // namespace
 
-void check(const Kernel& kernel) { Checker(kernel).run(); }
+// Throws UserError if a position is computed in fewer bits than the bounds of its sizes need.
+void check(const Kernel& kernel) {
+  Checker(kernel).run();
+  PositionProof(kernel).run();
+}
 
 }  // namespace hone

@@ -13,6 +13,7 @@
 #include "ref/expected.h"
 #include "schedule/cost.h"
 #include "verify/chunks.h"
+#include "verify/sizes.h"
 #include "verify/trial.h"
 
 namespace hone {
@@ -23,8 +24,13 @@ namespace {
 // much work: the interpreter is slow, and a check should take at most a fifth of the compilation
 // time.
 constexpr std::int64_t most_whole_flops = 300'000, most_whole_elements = 1 << 20;
-// A kernel is checked at about eight other sizes, each only if it needs no more work than this.
-constexpr std::int64_t most_other_flops = 100'000;
+// A kernel is checked at up to ten other sizes that need no more work than this, and at some larger
+// ones, on sampled elements.
+constexpr std::int64_t most_other_flops = 100'000, most_larger_flops = 10'000'000;
+constexpr std::int64_t most_larger_elements = 1 << 20, most_larger_weights = 4 << 20;
+constexpr std::size_t most_larger_sizes = 2;
+// The limit for all draws of extreme numbers together, in operations and in elements.
+constexpr std::int64_t most_drawn = 100'000;
 // Above this work, only some chunks are run, so that a check is a small part of the compilation
 // time.
 constexpr std::int64_t most_run_flops = 30'000'000;
@@ -224,14 +230,29 @@ class Check {
     is_each_extreme_ = flops_ <= most_each_extreme_flops || has_narrowing_cast(f);
     most_elements_ = most_elements(f, flops_);
     Comparison worst = compared(Fill::random);
-    if (worst.ok && chunks_->were_several()) compare_backwards();
+    if (worst.ok && chunks_->were_several()) compare_backwards(Fill::random);
     for (Fill fill : {Fill::negative, Fill::tiny, Fill::wide, extreme_}) {
       if (flops_ > (is_extreme(fill) ? most_extreme_flops : most_varied_flops)) continue;
       trial_.refill(fill, seed);
       keep_worst(worst, compared(fill));
     }
+    if (is_small_) draw_again(worst);
+    if (trial_.has_mask() && flops_ <= most_extreme_flops) {
+      trial_.refill(Fill::hiding, seed);
+      keep_worst(worst, compared(Fill::hiding));
+    }
     if (flops_ > most_extreme_flops) compare_rare(worst);
     return worst;
+  }
+
+  // Compares sampled elements of one run, and its chunks in another order.
+  Comparison once(Fill fill) {
+    const Function& f = meaning_.function();
+    is_small_ = flops_ <= most_whole_flops && elements_of(f) <= most_whole_elements;
+    most_elements_ = most_elements(f, flops_);
+    Comparison c = compared(fill);
+    if (c.ok && chunks_->were_several()) compare_backwards(fill);
+    return c;
   }
 
   // Compares one run on the initial contents of memory with the reference's results.
@@ -297,6 +318,16 @@ class Check {
     return out;
   }
 
+  // Small operands hold few special numbers at once.
+  void draw_again(Comparison& worst) {
+    const std::int64_t each = std::max({flops_, elements_of(meaning_.function()), std::int64_t{1}}),
+                       draws = std::min(trial_.extreme_draws(), 1 + most_drawn / each);
+    for (std::int64_t draw = 1; draw < draws && worst.ok; ++draw) {
+      trial_.refill(extreme_, seed, draw);
+      keep_worst(worst, compared(extreme_));
+    }
+  }
+
   // Checks NaN and infinity; some chunks and some elements are enough for that.
   void compare_rare(Comparison& worst) {
     if (!is_one_launch_ && flops_ > most_rare_flops) return;
@@ -307,9 +338,9 @@ class Check {
   }
 
   // Results of a chunk must not depend on which chunks ran before it, or on which thread.
-  void compare_backwards() {
+  void compare_backwards(Fill fill) {
     const std::vector<Hash128> before = hashes();
-    trial_.refill(Fill::random, seed);
+    trial_.refill(fill, seed);
     run(ran_, Chunks::Order::backwards);
     if (hashes() != before)
       throw UserError(
@@ -397,18 +428,54 @@ struct Given {
   Expected expected;
 };
 
-// Empty if that takes long, or if the reference refuses such sizes or data.
-std::unique_ptr<Given> given_at(const GroupSpec& spec, Evaluator& evaluator, const Dim& flops,
-                                const Sizing& sizes, Fill fill) try {
-  if (size_of(flops, sizes) > most_other_flops) return nullptr;
+// The work of a group at other sizes, and the elements of its operands.
+struct Amount {
+  std::int64_t flops = 0, elements = 0, weights = 0;
+
+  bool is_few() const {
+    return flops <= most_other_flops && elements + weights <= most_whole_elements;
+  }
+  bool is_affordable() const {
+    return flops <= most_larger_flops && elements <= most_larger_elements &&
+           weights <= most_larger_weights;
+  }
+};
+
+// Empty if it exceeds 64 bits.
+std::optional<Amount> amount_at(const GroupSpec& spec, const Dim& flops, const Sizing& sizes) try {
   const Function& f = spec.function;
-  std::int64_t elements = 0;
-  for (const std::vector<Type>& types : {f.param_types(), f.result_types()})
-    for (const Type& t : types) elements += size_of(t.shape.count(), sizes);
-  if (elements > most_whole_elements) return nullptr;
+  Amount out{size_of(flops, sizes)};
+  const auto add = [&](const Type& t, std::int64_t& to) { to += size_of(t.shape.count(), sizes); };
+  for (std::size_t i = 0; i < f.params().size(); ++i)
+    add(f.param(i).type(), spec.param_is_weight[i] ? out.weights : out.elements);
+  for (const Type& t : f.result_types()) add(t, out.elements);
+  return out;
+} catch (const UserError&) {
+  return std::nullopt;
+}
+
+// Empty if the reference refuses such sizes or data.
+std::unique_ptr<Given> given_at(const GroupSpec& spec, Evaluator& evaluator, const Sizing& sizes,
+                                Fill fill) try {
   return std::make_unique<Given>(spec, evaluator, sizes, fill);
 } catch (const UserError&) {
   return nullptr;
+}
+
+// Whether no sizes and data are refused but by checks.
+bool accepts_all(const Function& f) {
+  return std::ranges::all_of(live_nodes(f), [&](NodeId n) { return f.graph().op(n).pure; });
+}
+
+// Those of the least and of the most work, of those that the checks allow.
+std::vector<Sizing> larger_sizes(const Function& f, std::vector<std::pair<Amount, Sizing>> all) {
+  std::erase_if(all, [&](const auto& a) { return !checks_hold(f.graph().checks(), a.second); });
+  std::ranges::stable_sort(all, {}, [](const auto& a) { return a.first.flops; });
+  std::vector<Sizing> out;
+  const std::size_t taken = std::min(all.size(), most_larger_sizes);
+  for (std::size_t k = 0; k < taken; ++k)
+    out.push_back(all[taken == 1 ? 0 : k * (all.size() - 1) / (taken - 1)].second);
+  return out;
 }
 
 std::string sizes_text(const Function& f, const Sizing& sizes) {
@@ -430,24 +497,38 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
       Check(spec, flops, candidate, compile, memory, sizes, Fill::random, rounded).all();
   if (spec.function.symbols().empty()) return worst;
   Evaluator evaluator(spec.function);
+  const Fill fills[] = {Fill::random, Fill::negative,
+                        extreme_of(memory->device()->limits().keeps_denormals)};
   std::vector<std::string> seen;
+  std::vector<std::pair<Amount, Sizing>> larger;
+  const auto check = [&](const Sizing& at, const auto& compare) {
+    try {
+      keep_worst(worst, compare());
+    } catch (const UserError& e) {
+      throw UserError("at ", sizes_text(spec.function, at), " ", e.what());
+    }
+    if (!worst.ok) worst.problem = cat("at ", sizes_text(spec.function, at), ": ", worst);
+  };
+  const auto check_at = [&](const Sizing& at, Fill fill) {
+    return Check(spec, flops, candidate, compile, memory, at, fill, rounded);
+  };
   for (const Sizing& other : others) {
-    if (!worst.ok) break;
+    if (!worst.ok) return worst;
     if (std::ranges::find(seen, sizes_text(spec.function, other)) != seen.end()) continue;
     seen.push_back(sizes_text(spec.function, other));
-    const Fill fills[] = {Fill::random, Fill::negative,
-                          extreme_of(memory->device()->limits().keeps_denormals)};
-    const Fill fill = fills[seen.size() % std::size(fills)];
-    const std::unique_ptr<Given> given = given_at(spec, evaluator, flops, other, fill);
-    if (!given) continue;
-    try {
-      keep_worst(worst, Check(spec, flops, candidate, compile, memory, other, fill, rounded)
-                            .once(given->expected, fill));
-    } catch (const UserError& e) {
-      throw UserError("at ", sizes_text(spec.function, other), " ", e.what());
+    const std::optional<Amount> amount = amount_at(spec, flops, other);
+    if (!amount || !amount->is_affordable()) continue;
+    if (!amount->is_few()) {
+      larger.emplace_back(*amount, other);
+      continue;
     }
-    if (!worst.ok) worst.problem = cat("at ", sizes_text(spec.function, other), ": ", worst);
+    const Fill fill = fills[seen.size() % std::size(fills)];
+    if (const std::unique_ptr<Given> given = given_at(spec, evaluator, other, fill))
+      check(other, [&] { return check_at(other, fill).once(given->expected, fill); });
   }
+  if (!accepts_all(spec.function)) return worst;
+  for (const Sizing& other : larger_sizes(spec.function, std::move(larger)))
+    if (worst.ok) check(other, [&] { return check_at(other, Fill::random).once(Fill::random); });
   return worst;
 }
 

@@ -68,6 +68,14 @@ void Chunks::run(std::int64_t chunks, Body body, void* context) {
   if (which_ == Which::all && !is_backwards && !packs && chunks > 0)
     return body(context, 0, chunks, 0);
   int turn = 0;
+  if (which_ == Which::all && !packs) {
+    for (std::int64_t end = chunks; end > 0; ++turn) {
+      const std::int64_t begin = std::max<std::int64_t>(end - 1 - turn % 3, 0);
+      body(context, begin, end, turn % 2);
+      end = begin;
+    }
+    return;
+  }
   for (std::int64_t k = 0; k < chunks; ++k) {
     const std::int64_t i = is_backwards ? chunks - 1 - k : k;
     if (packs ? (*packing_)[static_cast<std::size_t>(i)]

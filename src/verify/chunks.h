@@ -15,7 +15,8 @@ class Chunks final : public ThreadPool {
  public:
   // some: the first, the last and one of every `apart` between.
   enum class Which : std::uint8_t { all, some };
-  // As one thread does, or from the last to the first, alternating between two thread numbers.
+  // As one thread does, or from the last to the first, if all run also two or three together,
+  // alternating between two thread numbers.
   enum class Order : std::uint8_t { forwards, backwards };
 
   explicit Chunks(std::int64_t apart) : apart_(apart) {}

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <exception>
 #include <thread>
 
+#include "base/fault.h"
 #include "runtime/host_memory.h"
 #include "runtime/ports.h"
 
@@ -12,13 +15,14 @@ namespace hone {
 
 namespace {
 
-// So small that sets of sizes are dropped and made again between runs.
-constexpr std::size_t most_sizes = 2;
+// So small that sets of sizes are dropped and made again between runs; or so large that none is.
+constexpr std::size_t few_sizes = 2, all_sizes = 64;
 
 // A NaN in every float dtype, and an index beyond every axis.
 constexpr int poison = 0xff;
 
-class PoisonedMemory final : public Allocator {
+// Host memory of one session, whose contents before a run are a pattern.
+class PoisonedMemory : public Allocator {
  public:
   explicit PoisonedMemory(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
@@ -35,9 +39,51 @@ class PoisonedMemory final : public Allocator {
     for (const auto& [at, bytes] : live_) std::memset(device_->host_address(at), poison, bytes);
   }
 
- private:
+ protected:
   std::shared_ptr<Device> device_;
   std::vector<std::pair<DeviceMemory, std::size_t>> live_;
+};
+
+// The same, but freed memory stays unreadable as long as this object lives.
+class ClosedMemory final : public PoisonedMemory {
+ public:
+  using PoisonedMemory::PoisonedMemory;
+  ~ClosedMemory() override {
+    for (const Block& b : blocks_) {
+      if (b.is_closed) open_pages(b.begin, b.bytes);
+      device_->free(b.all, b.all_bytes);
+    }
+  }
+
+  DeviceMemory alloc(std::size_t bytes) override {
+    const std::size_t pages = (bytes + fence_page_bytes - 1) / fence_page_bytes * fence_page_bytes,
+                      all_bytes = pages + fence_page_bytes;
+    blocks_.reserve(blocks_.size() + 1);
+    const DeviceMemory all = device_->alloc(all_bytes);
+    std::byte* address = device_->host_address(all);
+    const std::size_t before =
+        (fence_page_bytes - reinterpret_cast<std::uintptr_t>(address) % fence_page_bytes) %
+        fence_page_bytes;
+    const DeviceMemory at = all + static_cast<std::int64_t>(before);
+    blocks_.push_back({all, at, all_bytes, pages, address + before, false});
+    live_.push_back({at, bytes});
+    return at;
+  }
+  void free(DeviceMemory at, std::size_t) noexcept override {
+    std::erase_if(live_, [&](const auto& m) { return m.first == at; });
+    const auto block = std::ranges::find(blocks_, at, &Block::at);
+    close_pages(block->begin, block->bytes);
+    block->is_closed = true;
+  }
+
+ private:
+  struct Block {
+    DeviceMemory all, at;
+    std::size_t all_bytes, bytes;
+    std::byte* begin;
+    bool is_closed;
+  };
+  std::vector<Block> blocks_;
 };
 
 // A copy with little more alignment than the element size.
@@ -90,24 +136,34 @@ class EveryThread final : public ThreadPool {
   bool uses_every_thread_ = false;
 };
 
+std::string sizes_text(const Repeat& r) {
+  std::string sizes;
+  for (const Array& a : r.inputs) sizes += cat(sizes.empty() ? "" : ", ", a.type());
+  return sizes;
+}
+
+// One session, and its runs on copies of the inputs.
 class Repeats {
  public:
-  Repeats(const std::shared_ptr<const Executable>& executable, int threads)
-      : threads_(threads), pool_(std::make_shared<EveryThread>(threads)) {
-    const std::shared_ptr<Device>& first = executable->devices()[0];
-    if (first->shares_host_memory()) memory_ = std::make_shared<PoisonedMemory>(first);
-    session_ = std::make_unique<Session>(
-        executable, SessionOptions{.pool = pool_, .allocator = memory_, .most_sizes = most_sizes});
+  Repeats(const std::shared_ptr<const Executable>& executable, SessionOptions options,
+          std::shared_ptr<PoisonedMemory> memory)
+      : memory_(std::move(memory)) {
+    options.allocator = memory_;
+    session_ = std::make_unique<Session>(executable, std::move(options));
   }
 
-  void run(const Repeat& r, bool on_every_thread = false) {
-    pool_->use_every_thread(on_every_thread);
+  // `where`: of the run, for the error.
+  void run(const Repeat& r, std::string_view where) {
     std::vector<Array> inputs;
     for (const Array& a : r.inputs) inputs.push_back(moved(a));
     if (memory_) memory_->fill();
+    FaultScope faults;
     const std::vector<Array> got = session_->run(inputs);
+    if (!faults.what().empty())
+      throw UserError("refused: a kernel fails in a repeated run (", sizes_text(r), "), ", where,
+                      ": ", faults.what());
     for (std::size_t i = 0; i < got.size(); ++i)
-      if (!std::ranges::equal(got[i].bytes(), r.results[i].bytes())) differs(r, i);
+      if (!std::ranges::equal(got[i].bytes(), r.results[i].bytes())) differs(r, i, where);
     // The next run's results may use the same memory: elements that it does not write must show.
     for (const Array& a : got) {
       const std::span<std::byte> memory = as_input(a).memory;
@@ -116,20 +172,98 @@ class Repeats {
   }
 
  private:
-  void differs(const Repeat& r, std::size_t result) const {
-    std::string sizes;
-    for (const Array& a : r.inputs) sizes += cat(sizes.empty() ? "" : ", ", a.type());
+  static void differs(const Repeat& r, std::size_t result, std::string_view where) {
     throw UserError("refused: result ", result, " changes from run to run on the same inputs (",
-                    sizes, "), here with ", threads_, threads_ == 1 ? " thread" : " threads",
-                    ": it depends on what ran before, on what its memory held or where it lay, or "
-                    "on the number of threads");
+                    sizes_text(r), "), here ", where,
+                    ": it depends on what ran before, on what its memory held or where it lay, on "
+                    "the number of threads, or on what another session runs");
   }
 
-  int threads_;
-  std::shared_ptr<EveryThread> pool_;
   std::shared_ptr<PoisonedMemory> memory_;
   std::unique_ptr<Session> session_;
 };
+
+void check_threads(const std::shared_ptr<const Executable>& executable,
+                   const std::vector<Repeat>& all, const Repeat& least, const Repeat& most,
+                   int threads) {
+  const auto pool = std::make_shared<EveryThread>(threads);
+  const std::shared_ptr<Device>& first = executable->devices()[0];
+  Repeats repeats(executable, {.pool = pool, .most_sizes = few_sizes},
+                  first->shares_host_memory() ? std::make_shared<PoisonedMemory>(first) : nullptr);
+  const std::string where = cat("with ", threads, threads == 1 ? " thread" : " threads");
+  if (threads == 1) {
+    repeats.run(least, where);
+    for (std::size_t i = all.size(); i-- > 0;) repeats.run(all[i], where);
+    if (&least == &all.front()) return;
+  } else {
+    if (&most != &least) repeats.run(most, where);
+    // Special numbers must be rounded in the same way on each thread.
+    pool->use_every_thread(true);
+    repeats.run(all.back(), where);
+    pool->use_every_thread(false);
+  }
+  repeats.run(least, where);
+}
+
+// What is kept for the smaller sizes must not refer to memory that the larger ones replaced.
+void check_kept(const std::shared_ptr<const Executable>& executable, const Repeat& least,
+                const Repeat& most) {
+  Repeats repeats(executable, {.threads = 1, .most_sizes = all_sizes},
+                  std::make_shared<ClosedMemory>(executable->devices()[0]));
+  for (int round = 0; round < 2; ++round) {
+    repeats.run(least, "between runs of other sizes");
+    repeats.run(most, "between runs of other sizes");
+  }
+  repeats.run(least, "between runs of other sizes");
+}
+
+// One session runs between the steps of another; then both run at the same time.
+void check_two_sessions(const std::shared_ptr<const Executable>& executable, const Repeat& a,
+                        const Repeat& b) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds most_time{20};
+  constexpr int most_runs = 8;
+  constexpr std::string_view where = "while another session runs";
+  const std::shared_ptr<Device>& device = executable->devices()[0];
+  const auto memory = [&] { return std::make_shared<PoisonedMemory>(device); };
+  Repeats second(executable, {.threads = 1}, memory());
+  int runs = 0;
+  const Clock::time_point start = Clock::now();
+  const auto run_second = [&](const StepEvent&) {
+    if (runs >= most_runs || (runs > 0 && Clock::now() - start > most_time)) return;
+    ++runs;
+    second.run(b, where);
+  };
+  {
+    Repeats first(executable, {.threads = 1, .trace = run_second}, memory());
+    first.run(a, where);
+  }
+  Repeats first(executable, {.threads = 1}, memory());
+  const Clock::time_point end = Clock::now() + most_time / 10;
+  std::exception_ptr error;
+  const auto run_some = [&](Repeats& session, const Repeat& r) {
+    for (int run = 0; run == 0 || (run < most_runs && Clock::now() < end); ++run)
+      session.run(r, where);
+  };
+  std::thread other([&] {
+    try {
+      run_some(second, b);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  try {
+    run_some(first, a);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  other.join();
+  if (error) std::rethrow_exception(error);
+}
+
+bool have_one_size(const Repeat& a, const Repeat& b) {
+  return std::ranges::equal(a.inputs, b.inputs, {}, &Array::dims, &Array::dims);
+}
 
 }  // namespace
 
@@ -139,19 +273,13 @@ void check_repeats(const std::shared_ptr<const Executable>& executable,
   // The cost of a run grows with its bytes.
   const auto bytes = [](const Repeat& r) { return bytes_of(r.inputs) + bytes_of(r.results); };
   const auto [least, most] = std::ranges::minmax_element(all, {}, bytes);
-  for (const int threads : repeat_threads) {
-    Repeats repeats(executable, threads);
-    if (threads == 1) {
-      repeats.run(*least);
-      for (std::size_t i = all.size(); i-- > 0;) repeats.run(all[i]);
-      if (least == all.begin()) continue;
-    } else {
-      if (most != least) repeats.run(*most);
-      // Special numbers must be rounded in the same way on each thread.
-      repeats.run(all.back(), true);
-    }
-    repeats.run(*least);
-  }
+  for (const int threads : repeat_threads) check_threads(executable, all, *least, *most, threads);
+  if (!std::ranges::all_of(executable->devices(), &Device::shares_host_memory)) return;
+  if (!have_one_size(*least, *most)) check_kept(executable, *least, *most);
+  // With numbers of another kind, if there are any of the same sizes.
+  const auto other = std::ranges::find_if(
+      all, [&](const Repeat& r) { return &r != &all.back() && have_one_size(r, all.back()); });
+  check_two_sessions(executable, other == all.end() ? *least : *other, all.back());
 }
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// Checks that a plan gives the same bits regardless of earlier runs, memory addresses and the
-// number of threads.
+// Checks that a plan gives the same bits regardless of earlier runs, memory addresses, the number
+// of threads and other sessions.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,10 @@ inline constexpr int repeat_threads[] = {1, 2, 4, 7, 16};
 // contents, and the one of fewest bytes before and after these. On several threads, runs the one of
 // most bytes, the last one such that each thread computes a part of every launch, and the one of
 // fewest bytes. Inputs are copied to other addresses, arena and scratch are filled with a pattern
-// before each run, and results are overwritten after it. Throws UserError that names the first
+// before each run, and results are overwritten after it. Then, on devices that share the host's
+// memory: the smallest, the largest and the smallest again in a session that keeps everything,
+// where freed memory cannot be accessed; and two sessions at once, one of which runs between the
+// steps of the other, then each on a thread of its own. Throws UserError that names the first
 // result whose bits differ.
 void check_repeats(const std::shared_ptr<const Executable>&, const std::vector<Repeat>&);
 

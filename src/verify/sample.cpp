@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "ref/compare.h"
 #include "type/text.h"
+#include "verify/masks.h"
 
 namespace hone {
 
@@ -49,18 +50,83 @@ constexpr double special_reals[] = {0.0,
 
 // The limits of integers and their neighbors, the divisor of a quotient that overflows, and a shift
 // by all bits.
+constexpr std::size_t special_integers = 6;
 std::int64_t special_integer(DType t, std::uint64_t pick) {
   const auto bits = static_cast<std::uint64_t>(bit_size(t)), top = std::uint64_t{1} << (bits - 1);
-  const std::uint64_t all[] = {top, top - 1, top + 1, ~std::uint64_t{0}, ~std::uint64_t{1}, bits};
-  return static_cast<std::int64_t>(all[pick % std::size(all)]);
+  const std::uint64_t all[special_integers] = {
+      top, top - 1, top + 1, ~std::uint64_t{0}, ~std::uint64_t{1}, bits};
+  return static_cast<std::int64_t>(all[pick % special_integers]);
 }
 
-// One of 16 elements is special in all inputs, so that special numbers meet, and on average one
-// more in each: few enough that a reduction is not always NaN.
-bool is_special(std::int64_t i, std::uint64_t pick) { return i % 16 == 3 || pick % 16 == 0; }
+std::size_t special_count(DType t) {
+  if (is_float(t)) return std::size(special_reals);
+  return t == DType::b1 || t == DType::text ? 0 : special_integers;
+}
 
 // One of every few stretches holds a single number, so that short rows hold nothing else.
 constexpr std::int64_t stretch = 64, stretches_apart = 6;
+bool is_in_stretch(std::int64_t i) { return i / stretch % stretches_apart == 1; }
+
+// One of 16 elements is special in all inputs, so that special numbers meet, and on average one
+// more in each: few enough that a reduction is not always NaN.
+constexpr std::int64_t special_apart = 16, special_place = 3, edge_place = 11;
+
+// The number of this element among those that are special in all inputs; empty if it is not. Very
+// small inputs have none of their own: in draws after the first, their first elements are special.
+std::optional<std::int64_t> special_number(std::int64_t i, DType t, bool is_first_draw) {
+  if (!is_first_draw && i < special_place) return i;
+  if (i % special_apart != special_place || (is_float(t) && is_in_stretch(i))) return std::nullopt;
+  if (!is_float(t)) return i / special_apart;
+  const std::int64_t stretches_before = (i / stretch + stretches_apart - 2) / stretches_apart;
+  return i / special_apart - stretches_before * (stretch / special_apart);
+}
+
+// How many elements of so many are special in all inputs.
+std::int64_t special_places(std::int64_t count, DType t) {
+  constexpr std::int64_t enough = 1024;
+  std::int64_t out = 0;
+  for (std::int64_t i = special_place; i < std::min(count, enough); i += special_apart)
+    out += !is_float(t) || !is_in_stretch(i);
+  return out > 0 ? out : std::max<std::int64_t>(count, 1);
+}
+
+// Deals all of `count` numbers in a random order, then all again in another order.
+std::size_t dealt(std::uint64_t seed, std::int64_t number, std::size_t count) {
+  const auto at = static_cast<std::size_t>(number);
+  Random random(seed * 1000 + at / count);
+  std::vector<std::size_t> deck(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto to = static_cast<std::size_t>(random.below(static_cast<int>(k) + 1));
+    deck[k] = deck[to];
+    deck[to] = k;
+  }
+  return deck[at % count];
+}
+
+// The seed of a draw says how many special numbers earlier draws dealt: one more than that in some
+// bits, which are 0 in the first draw.
+constexpr int dealt_shift = 20, dealt_bits = 12;
+constexpr std::uint64_t most_dealt = (std::uint64_t{1} << dealt_bits) - 1;
+
+struct Draw {
+  explicit Draw(std::uint64_t of_draw)
+      : seed(of_draw & ~(most_dealt << dealt_shift)),
+        is_first((of_draw >> dealt_shift & most_dealt) == 0),
+        first(is_first ? 0 : static_cast<std::int64_t>(of_draw >> dealt_shift & most_dealt) - 1) {}
+
+  std::uint64_t seed;
+  bool is_first;
+  std::int64_t first;
+
+  // The special number that is dealt to this element, if any.
+  std::optional<std::size_t> special(std::int64_t i, DType t) const {
+    const std::optional<std::int64_t> n = special_number(i, t, is_first);
+    return n ? std::optional(dealt(seed, first + *n, special_count(t))) : std::nullopt;
+  }
+  std::size_t edge(std::int64_t i) const {
+    return static_cast<std::size_t>(first + i / special_apart);
+  }
+};
 
 // Cycles through the edges, each as itself or as the next lower or higher number of the dtype; then
 // with the other sign, and so on until each occurred with both neighbors.
@@ -71,15 +137,16 @@ double edge_real(DType t, std::size_t k, std::span<const double> edges) {
   return round % 2 == 0 ? x : -x;
 }
 
-double extreme_real(SplitMix64& numbers, std::int64_t i, DType t, std::span<const double> edges) {
+double extreme_real(SplitMix64& numbers, const Draw& draw, std::int64_t i, DType t,
+                    std::span<const double> edges) {
   constexpr double of_stretches[] = {-std::numeric_limits<double>::infinity(), -3e14, -0.0};
   const std::uint64_t pick = numbers.next();
-  if (!edges.empty() && i % 16 == 11) return edge_real(t, static_cast<std::size_t>(i / 16), edges);
-  const std::int64_t place = i / stretch;
-  if (place % stretches_apart == 1)
-    return of_stretches[place / stretches_apart % std::ssize(of_stretches)];
-  return is_special(i, pick) ? special_reals[pick / 16 % std::size(special_reals)]
-                             : 8 * numbers.unit() - 4;
+  if (!edges.empty() && i % special_apart == edge_place) return edge_real(t, draw.edge(i), edges);
+  if (is_in_stretch(i))
+    return of_stretches[i / stretch / stretches_apart % std::ssize(of_stretches)];
+  if (const std::optional<std::size_t> special = draw.special(i, t)) return special_reals[*special];
+  return pick % 16 == 0 ? special_reals[pick / 16 % std::size(special_reals)]
+                        : 8 * numbers.unit() - 4;
 }
 
 // NaN as arithmetic makes it, but of either sign, and with the first or all of the lower bits set.
@@ -119,10 +186,10 @@ double rare_real(std::uint64_t pick, std::int64_t place) {
   return std::abs(x) < least_normal ? std::copysign(0.0, x) : x;
 }
 
-double real_number(SplitMix64& numbers, Fill fill, std::int64_t i, DType t,
+double real_number(SplitMix64& numbers, const Draw& draw, Fill fill, std::int64_t i, DType t,
                    std::span<const double> edges) {
   if (is_extreme(fill)) {
-    const double x = extreme_real(numbers, i, t, edges);
+    const double x = extreme_real(numbers, draw, i, t, edges);
     return fill == Fill::normal_extreme && std::abs(x) < least_normal ? std::copysign(0.0, x) : x;
   }
   if (fill == Fill::rare) {
@@ -151,11 +218,16 @@ std::int64_t wide_integer(DType t, std::uint64_t pick) {
   return is_signed(t) && pick % 4 == 0 ? -n : n;
 }
 
-std::int64_t integer_number(DType t, SplitMix64& numbers, Fill fill, std::int64_t i) {
+std::int64_t integer_number(DType t, SplitMix64& numbers, const Draw& draw, Fill fill,
+                            std::int64_t i) {
   const std::uint64_t pick = numbers.next();
   if (fill == Fill::wide) return wide_integer(t, pick);
   if (fill == Fill::negative && is_signed(t)) return static_cast<std::int64_t>(pick % 16) - 8;
-  if (is_extreme(fill) && is_special(i, pick)) return special_integer(t, pick / 16);
+  if (is_extreme(fill)) {
+    if (const std::optional<std::size_t> special = draw.special(i, t))
+      return special_integer(t, *special);
+    if (pick % 16 == 0) return special_integer(t, pick / 16);
+  }
   return static_cast<std::int64_t>(pick % 8);
 }
 
@@ -176,7 +248,7 @@ std::array<Repetition, 2> repeats(std::size_t bytes, DType t) {
 class Numbers {
  public:
   Numbers(DType t, Fill fill, std::uint64_t seed)
-      : fill_(fill), random_(seed), made_(Array::zeros(t, {period})) {}
+      : fill_(fill), draw_(seed), random_(seed), made_(Array::zeros(t, {period})) {}
 
   void copy(std::span<std::byte> to, std::span<const double> edges) {
     const std::int64_t n = static_cast<std::int64_t>(to.size()) / byte_size(made_.dtype());
@@ -188,7 +260,7 @@ class Numbers {
   void put(std::int64_t i, std::span<const double> edges) {
     const DType t = made_.dtype();
     if (is_float(t)) {
-      made_.set_real(i, real_number(random_, fill_, i, t, edges));
+      made_.set_real(i, real_number(random_, draw_, fill_, i, t, edges));
       if (!is_small(t) && std::isnan(made_.real(i)))
         put_nan(made_.writable_bytes().data() + i * byte_size(t), t, static_cast<std::uint64_t>(i));
     } else if (t == DType::b1)
@@ -197,10 +269,11 @@ class Numbers {
       made_.set_integer(i,
                         static_cast<std::int64_t>(text_number(cat("text ", random_.next() % 8))));
     else
-      made_.set_integer(i, integer_number(t, random_, fill_, i));
+      made_.set_integer(i, integer_number(t, random_, draw_, fill_, i));
   }
 
   Fill fill_;
+  Draw draw_;
   Random random_;
   Array made_;
   std::int64_t count_ = 0;
@@ -233,6 +306,22 @@ void put_extremes_last(std::span<std::byte> to, DType t) {
 
 std::uint64_t sample_seed() { return static_cast<std::uint64_t>(flag_number("HONE_SEED")); }
 
+std::int64_t extreme_draws(std::int64_t count, DType t, std::size_t edges) {
+  if (count < 1) return 1;
+  // Each edge with two neighbors, of both signs.
+  const auto all = static_cast<std::int64_t>(std::max(special_count(t), 6 * edges));
+  const std::int64_t each = special_places(count, t);
+  return std::max<std::int64_t>(1, (all + each - 1) / each + (count <= special_place ? 1 : 0));
+}
+
+std::uint64_t seed_of_draw(std::uint64_t seed, std::int64_t draw, std::int64_t count, DType t) {
+  if (draw == 0) return seed;
+  // The first draw of a very small input deals nothing.
+  const auto before = static_cast<std::uint64_t>((count <= special_place ? draw - 1 : draw) *
+                                                 special_places(count, t));
+  return seed + ((before % most_dealt + 1) << dealt_shift);
+}
+
 void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed,
             std::span<const double> edges) {
   const auto once = static_cast<std::size_t>(period * byte_size(t));
@@ -257,6 +346,7 @@ Array sample_array(const Type& type, const Sizing& sizes, Fill fill, std::uint64
   for (const Dim& d : type.shape.dims) dims.push_back(size_of(d, sizes));
   Array a = Array::zeros(type.dtype, dims);
   sample(a.writable_bytes(), type.dtype, fill, seed, edges);
+  if (type.dtype == DType::b1) hide_rows(a.writable_bytes(), type.dtype, dims, seed);
   return a;
 }
 

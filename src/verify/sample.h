@@ -27,8 +27,9 @@ enum class Fill : std::uint8_t {
   extreme,  // mixes in zeros of both signs, denormals, ties of roundings, large numbers,
             // infinities, NaN of several bits, and integer limits, at partly the same places in all
             // inputs; some stretches of 64 elements hold a single number, the first of them
-            // -infinity
+            // -infinity. A small array holds few of them: several draws hold them all
   normal_extreme,  // the same without denormals: for devices that may treat them as zeros
+  hiding,          // random; of operands that mask rows, see hide_rows() in verify/masks.h
   rare,  // random numbers, with one in 251 of the extreme ones except denormals: so few that a row
          // of hundreds holds at most one infinity, and its sum is not always NaN
 };
@@ -53,11 +54,15 @@ std::uint64_t sample_seed();
 // to it, of either sign (verify/edges.h).
 void sample(std::span<std::byte> to, DType, Fill, std::uint64_t seed,
             std::span<const double> edges = {});
+// The number of draws of extreme contents after which an array of `count` elements held each
+// special number, and each of `edges` edges with its neighbors; and the seed of one of these draws.
+std::int64_t extreme_draws(std::int64_t count, DType, std::size_t edges = 0);
+std::uint64_t seed_of_draw(std::uint64_t seed, std::int64_t draw, std::int64_t count, DType);
 // A digest of what sample() wrote; empty when the elements do not repeat, as for Fill::wide.
 // Detects any changed byte but hashes only the first period, which is faster than hashing all
 // bytes.
 std::optional<Hash128> sample_digest(std::span<const std::byte>, DType);
-// The sizing must contain the type's symbols.
+// The sizing must contain the type's symbols. Bools have rows that hide_rows() changes.
 Array sample_array(const Type&, const Sizing&, Fill, std::uint64_t seed,
                    std::span<const double> edges = {});
 

@@ -125,6 +125,28 @@ Sizing with_measured(Sizing sizes, const std::vector<DimBound>& measured,
   return sizes;
 }
 
+std::vector<Sizing> other_measured(const Sizing& sizes, const std::vector<DimBound>& measured,
+                                   std::span<const DimCheck> checks) {
+  constexpr std::int64_t least = 3, apart = 2;
+  std::vector<Sizing> out;
+  const auto add = [&](const auto& value) {
+    Sizing made = sizes;
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      const DimBound& b = measured[i];
+      const std::int64_t most = std::min(size_of(b.most, made), b.symbol.high());
+      if (most < b.symbol.low()) return;
+      made[b.symbol.name()] = std::clamp(value(static_cast<std::int64_t>(i)), b.symbol.low(), most);
+    }
+    if (checks_hold(checks, made) && std::ranges::find(out, made) == out.end())
+      out.push_back(std::move(made));
+  };
+  const auto last = static_cast<std::int64_t>(measured.size()) - 1;
+  add([&](std::int64_t i) { return least + apart * i; });
+  add([&](std::int64_t i) { return least + apart * (last - i); });
+  add([&](std::int64_t) { return most_told_by_bound; });
+  return out;
+}
+
 namespace {
 
 std::map<std::string, Dim> symbols_of(const std::vector<Type>& types) {

@@ -19,6 +19,10 @@ bool guards_hold(const std::vector<Guard>&, const Sizing& sizes);
 // Adds a value for each data-dependent size: about half of its upper bound, less if that is large,
 // such that the checks hold, as far as a bounded search finds such values.
 Sizing with_measured(Sizing, const std::vector<DimBound>&, std::span<const DimCheck> checks = {});
+// The sizes with other values for data-dependent ones: few, all different, in both orders; and the
+// upper bounds. Only those for which the checks hold.
+std::vector<Sizing> other_measured(const Sizing&, const std::vector<DimBound>&,
+                                   std::span<const DimCheck> checks);
 // Whether the checks hold for these sizes; ignores checks of other sizes.
 bool checks_hold(std::span<const DimCheck> checks, const Sizing&);
 

@@ -13,6 +13,7 @@
 #include "runtime/prepare.h"
 #include "schedule/plan_builder.h"
 #include "verify/edges.h"
+#include "verify/masks.h"
 #include "verify/sizes.h"
 
 namespace hone {
@@ -96,6 +97,10 @@ struct Trial::Place {
     return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
   }
   std::int64_t bytes() const { return extent(dims, strides) * byte_size(dtype); }
+  // Elements in front of it, such that it ends at a multiple of the alignment.
+  std::int64_t before(std::int64_t alignment) const {
+    return (alignment - bytes() % alignment) % alignment / byte_size(dtype);
+  }
 };
 
 namespace {
@@ -163,10 +168,12 @@ Array gather(const Place& p, const std::byte* from) {
   return out;
 }
 
-// A schedule of this one group whose operands are flat inputs and outputs of the plan.
+// A schedule of this one group whose operands are flat inputs and outputs of the plan. Parameters
+// are views that end at a multiple of the alignment.
 class TrialPlan {
  public:
-  TrialPlan(const GroupSpec& spec, const Sizing& sizes) : spec_(spec), sizes_(sizes) {}
+  TrialPlan(const GroupSpec& spec, const Sizing& sizes, std::int64_t alignment)
+      : spec_(spec), sizes_(sizes), alignment_(alignment) {}
 
   Plan build(const Candidate& candidate, KernelCode& compile, const std::vector<Array>& weights) {
     Plan plan;
@@ -195,37 +202,45 @@ class TrialPlan {
   }
 
  private:
-  View view(const Type& t, const Dims& strides) {
-    return {static_cast<std::uint32_t>(schedule_.slots.size()), 0, t.dtype, t.shape.dims, strides};
+  View view(const Type& t, const Dims& strides, std::int64_t before) {
+    return {static_cast<std::uint32_t>(schedule_.slots.size()), before * byte_size(t.dtype),
+            t.dtype, t.shape.dims, strides};
   }
-  Type flat(const Place& p) const { return {p.dtype, Shape{Dim(extent(p.dims, p.strides))}}; }
+  static Type flat(const Place& p, std::int64_t before) {
+    return {p.dtype, Shape{Dim(before + extent(p.dims, p.strides))}};
+  }
 
   void add_param(Plan& plan, std::size_t i, const Array& weight) {
     const Type t = spec_.function.param(i).type();
     const Place p = place_of(t, spec_.param_strides[i], sizes_);
-    group_.views.push_back(view(t, spec_.param_strides[i]));
     ++group_.param_count;
     if (spec_.param_is_weight[i]) {
+      const std::int64_t before = weight.count() - extent(p.dims, p.strides);
+      group_.views.push_back(view(t, spec_.param_strides[i], before));
       schedule_.slots.push_back({PlanBuffer::Kind::weight,
-                                 static_cast<std::uint32_t>(schedule_.weights.size()), p.bytes(),
-                                 0});
+                                 static_cast<std::uint32_t>(schedule_.weights.size()),
+                                 static_cast<std::int64_t>(weight.bytes().size()), 0});
       schedule_.weights.push_back({cat("weight", i), weight});
       return;
     }
-    schedule_.slots.push_back(
-        {PlanBuffer::Kind::param, static_cast<std::uint32_t>(plan.params.size()), p.bytes(), 0});
-    plan.params.push_back({cat("param", i), flat(p), false});
+    const std::int64_t before = p.before(alignment_);
+    group_.views.push_back(view(t, spec_.param_strides[i], before));
+    schedule_.slots.push_back({PlanBuffer::Kind::param,
+                               static_cast<std::uint32_t>(plan.params.size()),
+                               before * byte_size(p.dtype) + p.bytes(), 0});
+    plan.params.push_back({cat("param", i), flat(p, before), false});
   }
 
+  // Aligned, because stores that bypass the caches need that.
   void add_result(Plan& plan, std::size_t i) {
     const Type t = spec_.function.result(i).type();
     const Place p = place_of(t, spec_.result_strides[i], sizes_);
-    group_.views.push_back(view(t, spec_.result_strides[i]));
+    group_.views.push_back(view(t, spec_.result_strides[i], 0));
     schedule_.slots.push_back(
         {PlanBuffer::Kind::result, static_cast<std::uint32_t>(plan.results.size()), p.bytes(), 0});
-    plan.results.push_back({cat("result", i), flat(p), false});
+    plan.results.push_back({cat("result", i), flat(p, 0), false});
     plan.result_alias.push_back(-1);
-    schedule_.results.push_back(flat(p));
+    schedule_.results.push_back(flat(p, 0));
   }
 
   // The data that the result updates is there when the group begins.
@@ -241,6 +256,7 @@ class TrialPlan {
 
   const GroupSpec& spec_;
   const Sizing& sizes_;
+  std::int64_t alignment_;
   Schedule schedule_;
   ScheduledGroup group_;
 };
@@ -282,6 +298,11 @@ void fix_sizes(Plan& plan, const Sizing& sizes) {
     }
   }
   for (PreparedBuffer& p : plan.prepared) p.type.shape.dims = fixed(p.type.shape.dims, sizes);
+}
+
+// Of bools in all contents, of other masks in those of Fill::hiding.
+bool hides_rows(DType t, bool is_mask, Fill fill) {
+  return t == DType::b1 || (is_mask && fill == Fill::hiding);
 }
 
 // Elements that a kernel fails to write must not look like a result.
@@ -398,14 +419,16 @@ struct Trial::Operand {
   Place place;
   bool is_result = false;
   bool is_filter = false;  // always finite
+  bool is_mask = false;
   std::vector<double> edges;
-  std::vector<std::int64_t> flat_dims;
+  std::vector<std::int64_t> flat_dims;  // with the elements in front
   OwnedMemory memory;
   std::byte* address = nullptr;
+  std::size_t bytes_before = 0;   // in front of its own
   std::optional<Hash128> before;  // digest of a parameter's memory
 
-  std::byte* data() const { return address; }
-  TensorRef ref() const { return {place.dtype, flat_dims, {data(), bytes()}}; }
+  std::byte* data() const { return address + bytes_before; }
+  TensorRef ref() const { return {place.dtype, flat_dims, {address, bytes_before + bytes()}}; }
   std::size_t bytes() const { return static_cast<std::size_t>(place.bytes()); }
   std::optional<Hash128> digest() const {
     const std::span<const std::byte> all(data(), bytes());
@@ -414,14 +437,14 @@ struct Trial::Operand {
   }
 
   // Returns the numbers as a dense array; for a dense parameter, that array itself.
-  Array fill(Fill fill, std::uint64_t seed) {
+  Array fill(Fill fill, std::uint64_t seed, std::int64_t draw = 0) {
     Array content = is_dense(place) ? dense() : Array::zeros(place.dtype, place.dims);
-    if (is_dense(place)) {
-      sample({data(), bytes()}, place.dtype, fill, seed, edges);
-    } else {
-      sample(content.writable_bytes(), place.dtype, fill, seed, edges);
-      spread(content, place, data());
-    }
+    const std::span<std::byte> to =
+        is_dense(place) ? std::span(data(), bytes()) : content.writable_bytes();
+    const std::int64_t count = place.count();
+    sample(to, place.dtype, fill, seed_of_draw(seed, draw, count, place.dtype), edges);
+    if (hides_rows(place.dtype, is_mask, fill)) hide_rows(to, place.dtype, place.dims, seed);
+    if (!is_dense(place)) spread(content, place, data());
     before = digest();
     return content;
   }
@@ -432,6 +455,7 @@ struct Trial::Operand {
   }
 
   bool is_untouched() const {
+    if (!all_unwritten(address, bytes_before)) return false;
     return is_result ? is_dense(place) || has_no_writes_between() : digest() == before;
   }
   bool has_no_writes_between() const {
@@ -484,16 +508,17 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
       sizes_(sizes),
       use_(use),
       device_(memory->device()),
+      alignment_(use == Use::check && device_->shares_host_memory() ? device_->limits().alignment
+                                                                    : 1),
       pool_(pool),
       memory_(std::make_shared<Fenced>(memory, memory->device(), use,
                                        memory->device()->limits().alignment,
                                        Fenced::Content::unwritten)),
       // Aligned: a session copies other operands in each run, and where a kernel does not write,
       // the copy of a result holds the result of an earlier run.
-      host_(memory->host() ? std::make_shared<Fenced>(memory->host(), nullptr, use, 1,
+      host_(memory->host() ? std::make_shared<Fenced>(memory->host(), nullptr, use, alignment_,
                                                       Fenced::Content::whatever)
-                           : std::make_shared<Fenced>(memory, memory->device(), use,
-                                                      memory->device()->limits().alignment,
+                           : std::make_shared<Fenced>(memory, memory->device(), use, alignment_,
                                                       Fenced::Content::whatever)) {
   // A kernel may rely on the checks, as a reshape does on equal element counts.
   if (!checks_hold(spec.function.graph().checks(), sizes))
@@ -501,7 +526,11 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
   std::vector<Array> weights(spec.function.params().size());
   const std::unordered_set<NodeId> filters = made_into_filters(spec.function);
   std::vector<std::vector<double>> edges(spec.function.params().size());
-  if (use == Use::check) edges = edges_of_params(spec.function);
+  std::vector<bool> masks(spec.function.params().size());
+  if (use == Use::check) {
+    edges = edges_of_params(spec.function);
+    masks = masks_of_params(spec.function);
+  }
   for (std::size_t i = 0; i < spec.function.params().size(); ++i) {
     const Value param = spec.function.param(i);
     const Type t = param.type();
@@ -511,12 +540,15 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
       Operand& o = add_operand(t, spec.param_strides[i], false);
       o.is_filter = filters.contains(param.node());
       o.edges = std::move(edges[i]);
+      o.is_mask = masks[i];
+      has_mask_ = has_mask_ || o.is_mask;
       inputs_.push_back(o.fill(o.is_filter ? Fill::random : fill, seed + i));
     }
   }
   for (std::size_t i = 0; i < spec.function.results().size(); ++i)
     add_operand(spec.function.result(i).type(), spec.result_strides[i], true);
-  plan_ = TrialPlan(spec, sizes).build(candidate, compile, weights);
+  plan_ = TrialPlan(spec, sizes, static_cast<std::int64_t>(alignment_))
+              .build(candidate, compile, weights);
   fix_sizes(plan_, sizes);
   plan_.variants[0].devices[0].name = device_->name();
   prepare();
@@ -528,12 +560,15 @@ std::vector<Array> Trial::sample_inputs(const GroupSpec& spec, const Sizing& siz
                                         std::uint64_t seed) {
   const std::unordered_set<NodeId> filters = made_into_filters(spec.function);
   const std::vector<std::vector<double>> edges = edges_of_params(spec.function);
+  const std::vector<bool> masks = masks_of_params(spec.function);
   std::vector<Array> out;
   for (std::size_t i = 0; i < spec.function.params().size(); ++i) {
     const Value param = spec.function.param(i);
     const bool is_finite = spec.param_is_weight[i] || filters.contains(param.node());
-    out.push_back(
-        sample_array(param.type(), sizes, is_finite ? Fill::random : fill, seed + i, edges[i]));
+    const Fill of_param = is_finite ? Fill::random : fill;
+    Array& a = out.emplace_back(sample_array(param.type(), sizes, of_param, seed + i, edges[i]));
+    if (a.dtype() != DType::b1 && hides_rows(a.dtype(), masks[i], of_param))
+      hide_rows(a.writable_bytes(), a.dtype(), a.dims(), seed + i);
   }
   return out;
 }
@@ -559,25 +594,41 @@ void Trial::run() {
   if (!faults.what().empty()) throw UserError(faults.what());
 }
 
-void Trial::refill(Fill fill, std::uint64_t seed) {
+std::int64_t Trial::extreme_draws() const {
+  std::int64_t most = 1;
+  for (const auto& o : operands_)
+    if (!o->is_result && !o->is_filter)
+      most = std::max(most, hone::extreme_draws(o->place.count(), o->place.dtype, o->edges.size()));
+  return most;
+}
+
+void Trial::refill(Fill fill, std::uint64_t seed, std::int64_t draw) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (spec_.param_is_weight[i]) continue;
     Operand& o = *operands_[next++];
-    if (!o.is_filter) inputs_[i] = o.fill(fill, seed + i);
+    if (!o.is_filter) inputs_[i] = o.fill(fill, seed + i, draw);
   }
   for (; next < operands_.size(); ++next) operands_[next]->forget();
 }
 
-// Weights are finite, because 0 * inf in padding is unspecified.
+// Weights are finite, because 0 * inf in padding is unspecified. Returns them with the elements in
+// front.
 Array Trial::add_weight(const Place& p, std::uint64_t seed) {
+  Array all;
   const auto made = [&](const std::vector<std::int64_t>& dims) {
     const auto count =
         std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
-    const auto bytes = static_cast<std::size_t>(count * byte_size(p.dtype));
-    auto content = std::make_shared<OwnedMemory>(host_, std::max<std::size_t>(bytes, 1));
-    std::byte* data = host_->address(content->at());
-    return Array(p.dtype, dims, Storage(std::move(content), {data, bytes}));
+    const std::int64_t size = byte_size(p.dtype),
+                       before = Place{p.dtype, {count}, {1}}.before(
+                           static_cast<std::int64_t>(alignment_)),
+                       bytes = count * size;
+    const auto all_bytes = static_cast<std::size_t>(before * size + bytes);
+    const auto memory = std::make_shared<OwnedMemory>(host_, std::max<std::size_t>(all_bytes, 1));
+    std::byte* data = host_->address(memory->at());
+    all = Array(p.dtype, {before + count}, Storage(memory, {data, all_bytes}));
+    return Array(p.dtype, dims,
+                 Storage(memory, {data + before * size, static_cast<std::size_t>(bytes)}));
   };
   const auto bytes_of = [](const Array& a) {
     return std::span(const_cast<std::byte*>(a.bytes().data()), a.bytes().size());
@@ -585,18 +636,20 @@ Array Trial::add_weight(const Place& p, std::uint64_t seed) {
   const std::vector<int> order = memory_order(p);
   const auto sampled = [&](const std::vector<std::int64_t>& dims) {
     if (use_ == Use::check)
-      if (std::optional<Array> large = sampled_large(p.dtype, dims, seed)) return *large;
+      if (std::optional<Array> large = sampled_large(p.dtype, dims, seed)) {
+        all = Array(p.dtype, {large->count()}, large->storage());
+        return *large;
+      }
     Array a = made(dims);
     sample(bytes_of(a), p.dtype, Fill::random, seed);
     return a;
   };
   const Array& dense = inputs_.emplace_back(sampled(permuted(p.dims, order)));
-  const std::vector<std::int64_t> flat = {extent(p.dims, p.strides)};
-  if (is_dense(p) || !order.empty()) return {p.dtype, flat, dense.storage()};
-  Array spaced = made(flat);
+  if (is_dense(p) || !order.empty()) return all;
+  Array spaced = made({extent(p.dims, p.strides)});
   if (spaced.count() > dense.count()) std::ranges::fill(bytes_of(spaced), std::byte{});
   spread(dense, p, bytes_of(spaced).data());
-  return spaced;
+  return all;
 }
 
 Function Trial::of_inputs(const Function& f) const {
@@ -622,9 +675,13 @@ Trial::Operand& Trial::add_operand(const Type& t, const Dims& strides, bool is_r
   auto made = std::make_unique<Operand>();
   made->place = place_of(t, strides, sizes_);
   made->is_result = is_result;
-  made->flat_dims = {extent(made->place.dims, made->place.strides)};
-  made->memory = OwnedMemory(host_, std::max<std::size_t>(made->bytes(), 1));
+  const std::int64_t before =
+      is_result ? 0 : made->place.before(static_cast<std::int64_t>(alignment_));
+  made->flat_dims = {before + extent(made->place.dims, made->place.strides)};
+  made->bytes_before = static_cast<std::size_t>(before * byte_size(made->place.dtype));
+  made->memory = OwnedMemory(host_, std::max<std::size_t>(made->bytes_before + made->bytes(), 1));
   made->address = host_->address(made->memory.at());
+  std::memset(made->address, static_cast<int>(unwritten), made->bytes_before);
   if (is_result || !is_dense(made->place)) made->forget();
   return *operands_.emplace_back(std::move(made));
 }

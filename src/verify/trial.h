@@ -15,7 +15,9 @@ namespace hone {
 
 class Trial {
  public:
-  // Memory for checks ends at an unreadable page, as closely as the device's alignment allows.
+  // For checks, parameters are views that end at an unreadable page and are aligned to the element
+  // size only, and results end there as closely as the device's alignment allows. Memory for timing
+  // is aligned as in a plan.
   enum class Use : std::uint8_t { check, time };
 
   // Compiles the candidate's kernels and runs its prepare steps on made-up weights.
@@ -36,7 +38,10 @@ class Trial {
   void run();
   // Puts other numbers into the parameters that are not weights or filters, and resets the results
   // to their state before the first run.
-  void refill(Fill, std::uint64_t seed);
+  void refill(Fill, std::uint64_t seed, std::int64_t draw = 0);
+  // How often refill() must draw extreme numbers so that each operand held all of them.
+  std::int64_t extreme_draws() const;
+  bool has_mask() const { return has_mask_; }
   // Dense results of the last run; results that are already dense are not copied and change with
   // the next run.
   std::vector<Array> results() const;
@@ -63,10 +68,12 @@ class Trial {
   const Sizing& sizes_;
   Use use_;
   std::shared_ptr<Device> device_;
+  std::size_t alignment_;  // where operands end
   std::shared_ptr<ThreadPool> pool_;
   Plan plan_;                              // without prepared data
   std::shared_ptr<Fenced> memory_, host_;  // of the device, and of operands
   std::vector<Array> inputs_;              // dense
+  bool has_mask_ = false;
   // What the session reads and writes: parameters except weights, then results.
   std::vector<std::unique_ptr<Operand>> operands_;
   std::unique_ptr<Session> session_;

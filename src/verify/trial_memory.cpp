@@ -25,7 +25,7 @@ TrialMemory::~TrialMemory() {
 }
 
 void TrialMemory::give_back(const Block& b) noexcept {
-  if (b.page) open_page(b.page);
+  if (b.page) open_pages(b.page);
   from_->free(b.at, b.bytes);
 }
 
@@ -64,7 +64,7 @@ TrialMemory::BeforePage TrialMemory::alloc_before_page(std::size_t bytes) {
   std::byte* begin = address(made.at);
   const std::size_t beyond = (reinterpret_cast<std::uintptr_t>(begin) + bytes) % fence_page_bytes;
   std::byte* page = begin + bytes - beyond - fence_page_bytes;
-  close_page(page);
+  close_pages(page);
   made.page = page;
   return {made.at, begin, page};
 }

@@ -10,6 +10,7 @@
 #include "schedule/cost.h"
 #include "schedule/views.h"
 #include "verify/explanation.h"
+#include "verify/masks.h"
 #include "verify/repeat.h"
 #include "verify/sizes.h"
 
@@ -73,14 +74,20 @@ void write_variant(const Variant& v, const Plan& plan, std::ostream& out) {
 }
 
 std::vector<Array> sample_inputs(const Function& f, const Sizing& sizes, Fill reals, Fill integers,
-                                 std::uint64_t round) {
-  constexpr std::uint64_t apart = 64;  // seeds of two rounds
+                                 std::int64_t draw) {
+  std::vector<bool> masks(f.params().size());
+  if (reals == Fill::hiding) masks = masks_of_params(f);
   std::vector<Array> out;
   for (const Function::Param& p : f.params()) {
     const Type t = p.value.type();
-    out.push_back(p.required ? *p.required
-                             : sample_array(t, sizes, is_float(t.dtype) ? reals : integers,
-                                            out.size() + 1 + round * apart));
+    const std::size_t i = out.size();
+    if (p.required) {
+      out.push_back(*p.required);
+      continue;
+    }
+    const std::uint64_t seed = seed_of_draw(i + 1, draw, size_of(t.shape.count(), sizes), t.dtype);
+    out.push_back(sample_array(t, sizes, is_float(t.dtype) ? reals : integers, seed));
+    if (masks[i]) hide_rows(out[i].writable_bytes(), t.dtype, out[i].dims(), seed);
   }
   return out;
 }
@@ -93,11 +100,11 @@ struct Inputs {
 // Integers may be indices, and the function may refuse extreme or negative ones: it then gets
 // milder integers, while the reals stay extreme. Empty if it refuses all.
 std::optional<Inputs> accepted_inputs(const Function& f, Evaluator& evaluate, const Sizing& sizes,
-                                      Fill fill, std::uint64_t round) {
+                                      Fill fill, std::int64_t draw) {
   for (const Fill integers : {fill, Fill::negative, Fill::random}) {
     if (integers != fill && !is_extreme(fill) && fill != Fill::wide) break;
     try {
-      std::vector<Array> arrays = sample_inputs(f, sizes, fill, integers, round);
+      std::vector<Array> arrays = sample_inputs(f, sizes, fill, integers, draw);
       Expected expected(evaluate, arrays, Mode::stepwise);
       return Inputs{std::move(arrays), std::move(expected)};
     } catch (const UserError&) {
@@ -108,16 +115,20 @@ std::optional<Inputs> accepted_inputs(const Function& f, Evaluator& evaluate, co
 
 // Number of draws of extreme contents for a small function, because small inputs hold few special
 // numbers at once. Fewer if that is much work.
-std::uint64_t extreme_rounds(const Function& f, const Sizing& sizes) {
-  constexpr std::int64_t all_special = 512, most = 16, most_flops = 30'000;
-  std::int64_t least = all_special;
-  for (const Function::Param& p : f.params())
-    if (!p.required) least = std::min(least, size_of(p.value.type().shape.count(), sizes));
-  const std::int64_t wanted = all_special / std::max<std::int64_t>(least, 1),
-                     affordable =
-                         most_flops / std::max<std::int64_t>(1, flops_at(flops_of(f), sizes));
-  return static_cast<std::uint64_t>(
-      std::clamp<std::int64_t>(std::min(wanted, affordable), 1, most));
+std::int64_t extreme_draws_of(const Function& f, const Sizing& sizes) {
+  constexpr std::int64_t least = 512, most = 24, most_flops = 60'000;
+  std::int64_t wanted = 1;
+  for (const Function::Param& p : f.params()) {
+    if (p.required) continue;
+    // More than one pass through the special numbers, so that more of them meet.
+    const Type t = p.value.type();
+    const std::int64_t count = size_of(t.shape.count(), sizes);
+    wanted =
+        std::max({wanted, extreme_draws(count, t.dtype), least / std::max<std::int64_t>(count, 1)});
+  }
+  const std::int64_t affordable =
+      most_flops / std::max<std::int64_t>(1, flops_at(flops_of(f), sizes));
+  return std::clamp<std::int64_t>(std::min(wanted, affordable), 1, most);
 }
 
 void compare(const Function& f, Inputs& given, const std::vector<Array>& got, Fill fill,
@@ -242,8 +253,8 @@ bool check_whole(const Function& f, const Sizing& sizes, const OtherSizes& other
   Session session(executable, {.pool = pool});
   std::vector<Repeat> runs;
   Evaluator evaluate(f);
-  const auto check = [&](const Sizing& at, Fill fill, std::uint64_t round = 0) {
-    std::optional<Inputs> inputs = accepted_inputs(f, evaluate, at, fill, round);
+  const auto check = [&](const Sizing& at, Fill fill, std::int64_t draw = 0) {
+    std::optional<Inputs> inputs = accepted_inputs(f, evaluate, at, fill, draw);
     if (!inputs) return;
     std::vector<Array> got;
     try {
@@ -253,7 +264,7 @@ bool check_whole(const Function& f, const Sizing& sizes, const OtherSizes& other
       throw;
     }
     compare(f, *inputs, got, fill, blame);
-    if (round == 0) runs.push_back({std::move(inputs->arrays), std::move(got)});
+    if (draw == 0) runs.push_back({std::move(inputs->arrays), std::move(got)});
   };
   const bool keeps_denormals =
       std::ranges::all_of(devices, [](const auto& d) { return d->limits().keeps_denormals; });
@@ -269,9 +280,11 @@ bool check_whole(const Function& f, const Sizing& sizes, const OtherSizes& other
   // Rules that mishandle special numbers fail at any size.
   const Sizing& few = is_small(f, sizes) || others.of_plans.empty() ? sizes : others.of_plans[0];
   check(few, Fill::rare);
+  check(few, Fill::tiny);
+  if (std::ranges::count(masks_of_params(f), true) > 0) check(few, Fill::hiding);
   if (is_small(f, few))
-    for (std::uint64_t round = 0; round < extreme_rounds(f, few); ++round)
-      check(few, extreme_of(keeps_denormals), round);
+    for (std::int64_t draw = 0; draw < extreme_draws_of(f, few); ++draw)
+      check(few, extreme_of(keeps_denormals), draw);
   if (is_small(f, sizes)) check_repeats(executable, runs);
   return !runs.empty();
 }

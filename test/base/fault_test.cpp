@@ -11,9 +11,9 @@ namespace {
 
 struct Page {
   std::byte* at = static_cast<std::byte*>(std::aligned_alloc(fence_page_bytes, fence_page_bytes));
-  Page() { close_page(at); }
+  Page() { close_pages(at); }
   ~Page() {
-    open_page(at);
+    open_pages(at);
     std::free(at);
   }
 };
@@ -62,8 +62,8 @@ TEST(FaultScopeDeathTest, OtherFaultsEndTheProcessAsBefore) {
 TEST(ClosedPage, CanBeWrittenAgainWhenItIsOpen) {
   auto* at = static_cast<std::byte*>(std::aligned_alloc(fence_page_bytes, fence_page_bytes));
   at[5] = std::byte{7};
-  close_page(at);
-  open_page(at);
+  close_pages(at);
+  open_pages(at);
   EXPECT_EQ(at[5], std::byte{7});
   std::free(at);
 }

@@ -47,6 +47,9 @@ TEST(Chunks, OrderAndChoice) {
   EXPECT_EQ(run_by(pool, 12), (List{0, 2, 6, 10, 11}));
   pool.set(Chunks::Which::some, Chunks::Order::backwards);
   EXPECT_EQ(run_by(pool, 12), (List{11, 10, 6, 2, 0}));
+  // A thread may compute several neighbors that are not the first ones.
+  pool.set(Chunks::Which::all, Chunks::Order::backwards);
+  EXPECT_EQ(run_by(pool, 7), (List{6, 4, 5, 1, 2, 3, 0}));
 }
 
 // Of a wide weight, only the panels that the checked chunks of the product read are packed,

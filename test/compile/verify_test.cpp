@@ -20,6 +20,7 @@
 #include "test/kernel/steps.h"
 #include "verify/candidate.h"
 #include "verify/expansion.h"
+#include "verify/masks.h"
 #include "verify/sample.h"
 
 namespace hone {
@@ -452,6 +453,53 @@ TEST(Samples, SpecialNumbersMeet) {
     if (i % 16 == 3) pairs.emplace(a.integer(i), b.integer(i));
   EXPECT_EQ(pairs.size(), 36u);
   EXPECT_TRUE(pairs.contains({std::numeric_limits<std::int32_t>::min(), -1}));
+}
+
+// An array of any size holds each special number in some draw.
+TEST(Samples, DrawsHoldEverySpecialNumber) {
+  const auto text = [](const Array& a, std::int64_t i) {
+    if (!is_float(a.dtype())) return cat(a.integer(i));
+    return std::isnan(a.real(i)) ? std::string("nan") : cat(a.real(i));
+  };
+  for (const DType t : {DType::f32, DType::f16, DType::i32, DType::u8}) {
+    std::set<std::string> special;
+    const Array all = sample_array(Type(t, {4000}), {}, Fill::extreme, 1);
+    for (std::int64_t i = 3; i < all.count(); i += 16)
+      if (i / 64 % 6 != 1) special.insert(text(all, i));
+    for (const std::int64_t count : {1, 2, 3, 4, 5, 16, 20, 63, 64, 100, 130, 500}) {
+      std::set<std::string> found;
+      const std::int64_t draws = extreme_draws(count, t);
+      EXPECT_LE(draws, 22);
+      for (std::int64_t draw = 0; draw < draws; ++draw) {
+        const Array a =
+            sample_array(Type(t, {count}), {}, Fill::extreme, seed_of_draw(5, draw, count, t));
+        for (std::int64_t i = 0; i < count; ++i) found.insert(text(a, i));
+      }
+      for (const std::string& x : special) EXPECT_TRUE(found.contains(x)) << t << count << " " << x;
+    }
+  }
+}
+
+// Some rows of a mask hide their whole first half, or nearly everything, but not their end.
+TEST(Samples, MasksHideTheBeginningsOfRows) {
+  for (const DType t : {DType::b1, DType::f32})
+    for (const std::int64_t width : {2, 16, 100, 300}) {
+      Array a = sample_array(Type(t, {16, width}), {}, Fill::random, 1);
+      hide_rows(a.writable_bytes(), t, a.dims(), 1);
+      int halves = 0, most = 0;
+      for (std::int64_t row = 0; row < 16; ++row) {
+        std::int64_t hidden = 0;
+        const auto is_hidden = [&](std::int64_t i) {
+          return is_float(t) ? std::isinf(a.real(i)) : a.integer(i) == 0;
+        };
+        while (hidden < width && is_hidden(row * width + hidden)) ++hidden;
+        const bool has_end = !is_hidden(row * width + width - 1);
+        halves += has_end && hidden >= width / 2;
+        most += has_end && hidden >= width - 1 - width / 8;
+      }
+      EXPECT_GE(halves, 6) << t << width;
+      EXPECT_GE(most, 4) << t << width;
+    }
 }
 
 // A rounding that adds to the bits of a NaN turns some NaNs into other numbers.

@@ -2,17 +2,14 @@
 // lowering or code generation would do.
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
-#include "kernel/walk.h"
 #include "ops/ops.h"
 #include "test/fault/fault.h"
+#include "test/fault/kernel_change.h"
 
 namespace hone::test {
 
 namespace {
-
-using Break = std::function<bool(Kernel&)>;
 
 Fault wrong(std::string name, std::string what, Break change) {
   Fault f;
@@ -23,78 +20,6 @@ Fault wrong(std::string name, std::string what, Break change) {
 }
 
 // ---- loop nests
-
-// Visits every statement until f returns true.
-bool any_statement(Block& block, const std::function<bool(Stmt&)>& f) {
-  for (Stmt& s : block)
-    if (f(s) || any_statement(s.body, f) || any_statement(s.otherwise, f)) return true;
-  return false;
-}
-
-bool any_statement(Kernel& k, const std::function<bool(Stmt&)>& f) {
-  return any_statement(k.body, f);
-}
-
-// Rebuilds expressions in a separate graph with some nodes replaced.
-class Rebuild {
- public:
-  using Replace = std::function<Value(Graph& to, Value old, const Values& operands)>;
-  Rebuild(std::shared_ptr<Graph> to, Replace replace)
-      : to_(std::move(to)), replace_(std::move(replace)) {}
-
-  Value operator()(Value v) {
-    if (!v) return v;
-    if (auto it = done_.find(v); it != done_.end()) return it->second;
-    Values operands;
-    for (const Value& o : v.operands()) operands.push_back((*this)(o));
-    Value made = replace_(*to_, v, operands);
-    if (made) {
-      ++count;
-      HONE_ASSERT(made.type() == v.type(), "a planted fault must keep types");
-    } else {
-      std::vector<Type> types = v.graph().result_types(v.node());
-      made = to_->intern_typed(v.op(), operands, v.attrs(), types);
-    }
-    return done_[v] = made.result(v.index());
-  }
-
-  int count = 0;
-
- private:
-  std::shared_ptr<Graph> to_;
-  Replace replace_;
-  std::unordered_map<Value, Value, ValueHash> done_;
-};
-
-void rebuild(Block& block, Rebuild& f) {
-  for (Stmt& s : block) {
-    s.value = f(s.value);
-    s.condition = f(s.condition);
-    rebuild(s.body, f);
-    rebuild(s.otherwise, f);
-  }
-}
-
-bool rebuild(Kernel& k, const Rebuild::Replace& replace) {
-  auto to = std::make_shared<Graph>();
-  Rebuild f(to, replace);
-  rebuild(k.body, f);
-  k.graph = to;
-  return f.count > 0;
-}
-
-Break replacing(const Op& op, const Rebuild::Replace& make) {
-  return [&op, make](Kernel& k) {
-    return rebuild(k, [&](Graph& to, Value old, const Values& operands) -> Value {
-      return old.is(op) ? make(to, old, operands) : Value();
-    });
-  };
-}
-
-Value number(Value like, double x) { return scalar(like.graph(), x, like.dtype()); }
-Value made(const Op& op, const Values& v) { return v[0].graph().intern(op, v, {}); }
-
-bool is_real(Value v) { return is_float(v.dtype()); }
 
 // Shortens the first loop of this kind that has more than one iteration.
 Break shorter(LoopKind kind) {
@@ -171,7 +96,7 @@ void add_nests(std::vector<Fault>& all) {
 }
 
 void add_expressions(std::vector<Fault>& all) {
-  const auto op = [&](const char* name, const char* what, const Op& o, Rebuild::Replace make) {
+  const auto op = [&](const char* name, const char* what, const Op& o, ReplaceValue make) {
     all.push_back(wrong(name, what, replacing(o, make)));
   };
   op("add-is-sub", "add is rendered as sub", ops::add,

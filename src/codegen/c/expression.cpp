@@ -169,9 +169,17 @@ bool has_conditional_load(const Kernel& kernel) {
   });
 }
 
+Dim elements_spanned(const KernelParam& p) {
+  Dim out = 1;
+  for (std::size_t i = 0; i < p.dims.size(); ++i) out = out + p.dims[i] * p.strides[i];
+  return out;
+}
+
 bool is_near(const Kernel& kernel) {
   bool fits = fits_32_bits(kernel.chunks);
   for (const KernelMemory& m : kernel.memory) fits = fits && fits_32_bits(m.offset);
+  // Tiles add steps to offsets.
+  for (const KernelParam& p : kernel.params) fits = fits && fits_32_bits(elements_spanned(p));
   return fits && for_each_dim(kernel.body, [](const Dim& d) { return fits_32_bits(d); });
 }
 
