@@ -21,6 +21,7 @@ peers: setup
 	@cmake --build --preset release --target hone
 	@tools/peers build/release
 	@tools/shapes build/release
+	@tools/exported build/release
 
 # That each file compiles without the others of a unity build and without precompiled headers.
 single: setup

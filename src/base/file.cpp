@@ -317,12 +317,28 @@ std::string why_not_writable(const fs::path& path) {
   return "";
 }
 
-fs::path unused_name(const fs::path& path) {
+namespace {
+
+// A temporary name beside `path`; the name of `path` is cut where the whole would be too long.
+fs::path temporary_beside(const fs::path& path) {
+  constexpr std::size_t most = 255;  // bytes of a name on Linux
   static std::atomic<unsigned> serial{0};
+  const std::string ending = cat(".tmp.", ::getpid(), ".", serial.fetch_add(1));
+  std::string name = path.filename().string();
+  std::size_t kept = std::min(name.size(), most - ending.size());
+  const auto continues = [&](std::size_t i) {  // a character of UTF-8
+    return i < name.size() && (static_cast<unsigned char>(name[i]) & 0xC0U) == 0x80U;
+  };
+  while (kept > 0 && continues(kept)) --kept;
+  return path.parent_path() / (name.substr(0, kept) + ending);
+}
+
+}  // namespace
+
+fs::path unused_name(const fs::path& path) {
   std::error_code error;
-  fs::path out = is_special(path) ? fs::temp_directory_path(error) / "hone" : behind_links(path);
-  out += cat(".tmp.", ::getpid(), ".", serial.fetch_add(1));
-  return out;
+  return temporary_beside(is_special(path) ? fs::temp_directory_path(error) / "hone"
+                                           : behind_links(path));
 }
 
 void move_file(const fs::path& from, const fs::path& to) {
@@ -342,7 +358,7 @@ void move_file(const fs::path& from, const fs::path& to) {
 void write_atomic(const fs::path& path, std::span<const std::span<const std::byte>> parts,
                   Sync sync) {
   if (is_special(path)) return write_special(path, parts);
-  const fs::path temp = unused_name(path), real = behind_links(path);
+  const fs::path real = behind_links(path), temp = temporary_beside(real);
   if (std::error_code error; fs::is_symlink(real, error))
     throw UserError(path.string(), ": is a symbolic link that leads back to itself");
   auto fail = [&](std::string_view what) {

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "cli/load.h"
+#include "cli/precision.h"
 #include "cli/run/table.h"
 #include "codegen/c/program.h"
 #include "ref/compare.h"
@@ -29,7 +30,8 @@ void write_file(const fs::path& path, std::span<const std::byte> bytes) {
 // An earlier program of that name is replaced; files of others, such as a CMakeLists.txt, are not.
 void check_directory(const c::Program& program, const fs::path& directory) {
   std::string header;
-  std::getline(std::ifstream(directory / (program.name + ".h")), header);
+  if (const fs::path file = directory / (program.name + ".h"); fs::is_regular_file(file))
+    std::getline(std::ifstream(file), header);
   if (header.find("written by hone aot") != header.npos) return;
   for (const c::ProgramFile& f : program.files)
     if (fs::exists(directory / f.name))
@@ -74,6 +76,7 @@ struct AotOptions : ModelOptions {
   std::string cc = "cc";  // of the check
   bool embed_weights = false;
   bool check = false;
+  bool accepts_overflow = false;
 };
 
 // Inputs of the first data set beside the model, else made-up ones.
@@ -189,6 +192,7 @@ int aot(Words words) {
   a.flag("--embed-weights", "link the weights in, as a C array", options.embed_weights);
   a.flag("--check", "compile the example, run it, compare it with the plan", options.check);
   a.text("--cc", "PROGRAM", "compiler of --check (default: cc)", options.cc);
+  add_accept_overflow(a, options.accepts_overflow);
   add_compiling(a, options, false, Targets::host);
   add_printing(a, options);
   a.example("hone aot model.onnx -o model_c --dim batch=1 --check");
@@ -209,6 +213,7 @@ int aot(Words words) {
                          " targets are given, expected one; a program in C runs on every target"));
   CompileReport kept;
   auto plan = std::make_shared<const Plan>(compile(loaded.source, compiled, &kept));
+  if (loaded.given) checked_precision(loaded, *plan, options, options.accepts_overflow);
   c::ProgramOptions request;
   request.name = options.name;
   request.embed_weights = options.embed_weights;

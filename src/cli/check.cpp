@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/json.h"
+#include "cli/batch.h"
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "import/gguf/gguf.h"
@@ -37,8 +38,12 @@ std::size_t count(const std::vector<Section>& sections) {
   return n;
 }
 
-Json json(const ModelCheck& c, const std::string& path, std::string_view kind) {
-  Json out = Json::Object{{"file", path}, {"kind", kind}, {"ok", c.ok()}, {"nodes", c.nodes}};
+Json json(const ModelCheck& c, const ModelFile& file, std::string_view kind) {
+  Json out = Json::Object{{"file", file.path.string()},
+                          {"kind", kind},
+                          {"ok", c.ok()},
+                          {"has_graph", !file.has_only_tensors()},
+                          {"nodes", c.nodes}};
   const auto add = [&](std::string_view key, const std::vector<std::string>& lines) {
     Json list = Json::Array{};
     for (const std::string& line : lines) list.push(line);
@@ -103,9 +108,9 @@ void print_outputs(const std::vector<ModelCheck::Output>& outputs) {
   }
 }
 
-void print(const ModelCheck& c, const std::string& path, bool quiet) {
+void print(const ModelCheck& c, const ModelFile& file, bool quiet) {
   const std::size_t wrong = count(problems(c));
-  std::printf("%s: %s", path.c_str(), c.ok() ? "fine" : cat(wrong, " problem").c_str());
+  std::printf("%s: %s", file.path.c_str(), c.ok() ? "fine" : cat(wrong, " problem").c_str());
   if (wrong > 1) std::printf("s");
   if (!c.warnings.empty())
     std::printf(", %zu warning%s", c.warnings.size(), c.warnings.size() > 1 ? "s" : "");
@@ -116,6 +121,10 @@ void print(const ModelCheck& c, const std::string& path, bool quiet) {
         "\n%lld nodes depend on the problems above and were skipped; fix those and check again\n",
         static_cast<long long>(c.left_out));
   if (quiet) return;
+  if (file.has_only_tensors())
+    std::printf(
+        "it holds tensors but no graph to run: give it to a model with --weights, or list it with "
+        "`hone inspect`\n");
   print_outputs(c.outputs);
   print_sizes(c.open_sizes);
   print(remarks(c));
@@ -163,12 +172,31 @@ Format look_at(const ModelFile& file, const ImportOptions& options) {
   return {"ONNX model", check_onnx(file.path, options)};
 }
 
+// The outputs for another number of rows, or why the model cannot compute it.
+void look_at_batch(const ModelFile& file, ImportOptions options, std::int64_t batch,
+                   ModelCheck& found) {
+  try {
+    Imported imported = import_onnx(file.path, options);
+    if (open_batch(imported, batch, options)) {
+      found = check_onnx(file.path, options);
+      return;
+    }
+    for (const std::string& note : set_batch(imported, batch)) found.warnings.push_back(note);
+    found.outputs.clear();
+    for (const Function::Result& r : imported.variants[0].function.results())
+      found.outputs.push_back({r.name, {cat(r.value.type())}});
+  } catch (const UserError& e) {
+    found.wrong.push_back(e.what());
+  }
+}
+
 }  // namespace
 
 int check(Words words) {
   Printing printing;
   ImportOptions options;
   std::string given;
+  std::int64_t batch = 0;
   Arguments a(
       "hone check",
       "Reports everything that is wrong with a file or not supported in it,\n"
@@ -177,17 +205,20 @@ int check(Words words) {
                "an ONNX model, a plan, safetensors or their index.json, GGUF, or a directory",
                given);
   add_sizes(a, options);
+  add_batch(a, batch);
   add_links(a, options);
   add_printing(a, printing);
   a.example("hone check model.onnx");
   a.example("hone check model.onnx --dim batch=1..64 --json");
   if (!a.parse(words)) return exit_ok;
   const ModelFile file = model_file(given);
-  const auto [kind, found] = look_at(file, options);
+  auto [kind, found] = look_at(file, options);
+  if (batch > 0 && file.kind == FileKind::onnx && found.ok())
+    look_at_batch(file, std::move(options), batch, found);
   if (printing.json)
-    std::printf("%s\n", json(found, file.path.string(), kind).text(2).c_str());
+    std::printf("%s\n", json(found, file, kind).text(2).c_str());
   else
-    print(found, file.path.string(), printing.quiet);
+    print(found, file, printing.quiet);
   return found.ok() ? exit_ok : exit_user;
 }
 

@@ -2,10 +2,10 @@
 
 #include "api/hone.h"
 #include "backend/backend.h"
-#include "base/file.h"
 #include "base/flags.h"
 #include "base/json.h"
 #include "base/machine.h"
+#include "base/replace_file.h"
 #include "cli/commands.h"
 #include "cli/run/table.h"
 #include "runtime/cache.h"
@@ -65,7 +65,7 @@ Finding cache() {
           "no directory: none of HONE_CACHE_DIR, XDG_CACHE_HOME and HOME names one that can be "
           "created, so every start compiles again");
     const std::filesystem::path probe = directory / "doctor";
-    write_atomic(probe, "");
+    replace_file(probe, {});
     std::filesystem::remove(probe);
     if (!CompileCache(directory, "kernels").keeps())
       throw UserError(directory.string(),

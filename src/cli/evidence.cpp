@@ -1,6 +1,6 @@
 #include "cli/evidence.h"
 
-#include "base/file.h"
+#include "base/replace_file.h"
 #include "compile/evidence.h"
 #include "import/tensor_file.h"
 
@@ -24,9 +24,9 @@ fs::path keep_evidence(const fs::path& directory, const std::string& model, cons
         "not reduced: random inputs do not show the fault; the inputs that do are in the .npy "
         "files here\n";
     for (std::size_t i = 0; i < refusal.inputs.size(); ++i)
-      write_npy(directory / cat(name, "-input_", i, ".npy"), refusal.inputs[i]);
+      write_npy(directory / fit_file_name(name, cat("-input_", i, ".npy")), refusal.inputs[i]);
   }
-  const fs::path file = directory / (name + ".hone-ir");
+  const fs::path file = directory / fit_file_name(name, ".hone-ir");
   write_atomic(file, case_text(e.found, comment));
   return file;
 }

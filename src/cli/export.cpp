@@ -5,6 +5,7 @@
 
 #include "api/hone.h"
 #include "base/json.h"
+#include "cli/batch.h"
 #include "cli/load.h"
 #include "pass/map_sizes.h"
 #include "plan/plan_file.h"
@@ -89,6 +90,7 @@ int export_model(Words words) {
   a.text("-o,--output", "FILE", "the ONNX file to write (default: exported.onnx)", output);
   a.bytes("--inside", "write larger weights to FILE.data (default: 1Mi; 0: none)", inside);
   add_sizes(a, options.import);
+  add_batch(a, options.batch);
   add_weights(a, options);
   add_links(a, options.import);
   add_printing(a, options);
@@ -98,7 +100,9 @@ int export_model(Words words) {
   check_writable(output, "--output");
   options.import.has_broadcast_variants = false;  // a file holds one function
   const Loaded loaded = load(options, a);
-  const OutputFile outputs[] = {{"--output", output}, {"--output", output + ".data"}};
+  if (loaded.file.is_plan() && options.batch > 0)
+    throw UsageError("--batch: a plan has its rows already; give the model, or a size with --dim");
+  const OutputFile outputs[] = {{"--output", output}, {"--output", external_data_of(output)}};
   check_outputs(outputs, loaded.file.path);
   const std::string path = loaded.file.path.string();
   const Function f = loaded.file.is_plan() ? function_of(source(read_plan(loaded.file.path)),
@@ -109,7 +113,7 @@ int export_model(Words words) {
   } catch (const UserError& e) {
     throw UserError(path, ": ", e.what());
   }
-  const std::string data = output + ".data";
+  const std::string data = external_data_of(output).string();
   if (options.json)
     std::printf("%s\n", Json(Json::Object{{"file", output},
                                           {"bytes", bytes_of_file(output)},

@@ -286,10 +286,12 @@ Report of_plan(const fs::path& path) {
     variants.rows.push_back({devices_text(v), cat(launches(v.steps, Step::Kind::launch)),
                              cat(launches(v.steps, Step::Kind::library)), guards_text(v)});
   auto& strategies =
-      r.section("strategies that were compared", "strategies", {"name", "ms", "chosen", "failure"});
+      r.section("strategies that were compared", "strategies",
+                {"name", "ms", "peak_bytes", "chosen", "failure"});
   for (const StrategyRecord& s : plan.strategies)
-    strategies.rows.push_back(
-        {s.name, s.ms < 0 ? "" : cat(s.ms), s.chosen ? "yes" : "", s.failure});
+    strategies.rows.push_back({s.name, s.ms < 0 ? "" : cat(s.ms),
+                               s.peak_bytes < 0 ? "" : cat(s.peak_bytes), s.chosen ? "yes" : "",
+                               s.failure});
   auto& tensors = r.section("weights", "weights", {"name", "type", "bytes"});
   for (const PlanWeight& w : plan.weights)
     tensors.rows.push_back({w.name, cat(w.data.type()), cat(w.data.bytes().size())});

@@ -8,6 +8,7 @@
 #include "api/hone.h"
 #include "backend/backend.h"
 #include "base/terminal.h"
+#include "cli/batch.h"
 #include "cli/fit.h"
 #include "cli/run/table.h"
 #include "plan/plan_file.h"
@@ -233,6 +234,7 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy, Targets us
             cat("for multi: devices that each compute a part, such as ", kinds[0], ",", kinds[0]),
             o.devices, true);
   add_sizes(a, o.import);
+  add_batch(a, o.batch);
   add_weights(a, o);
   add_links(a, o.import);
   a.choice("--verify", {"none", "kernels", "model"},
@@ -244,6 +246,20 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy, Targets us
   a.flag("--one-op-groups", "no fusion: each operation alone", o.one_op_groups);
   a.flag("--no-cache", "neither read nor write the compile cache", o.no_cache);
 }
+
+namespace {
+
+void fit_batch(const ModelOptions& options, FittedImport& fitted, Loaded& out) {
+  if (open_batch(fitted.imported, options.batch, fitted.options)) {
+    fitted.imported = import_onnx(out.file.path, fitted.options);
+    return;
+  }
+  out.as_read = hone::source(fitted.imported);
+  for (std::string& note : set_batch(fitted.imported, options.batch))
+    fitted.notes.push_back(std::move(note));
+}
+
+}  // namespace
 
 Loaded load(const ModelOptions& options, const Arguments& args,
             const std::vector<std::string>& inputs) {
@@ -270,7 +286,9 @@ Loaded load(const ModelOptions& options, const Arguments& args,
   KnownInputs known{inputs, {}};
   for (const fs::path& set : data_sets(out.file.path.parent_path()))
     known.sets.push_back(read_set(set, "input"));
+  if (options.batch > 0) known = {};  // of other sizes than the model says
   FittedImport fitted = import_fitting(out.file.path, given, known);
+  if (options.batch > 0) fit_batch(options, fitted, out);
   out.import = std::move(fitted.options);
   const Imported& imported = fitted.imported;
   out.contradictions = imported.contradictions;
@@ -282,6 +300,8 @@ Loaded load(const ModelOptions& options, const Arguments& args,
   for (const Function::Param& p : out.source.variants[0].function.params())
     out.params.push_back({p.name, p.value.type(), false});
   out.source.samples = std::move(known.sets);
+  if (!inputs.empty())  // first: the sizes to compile for
+    out.source.samples.insert(out.source.samples.begin(), read_inputs(inputs, out.params));
   if (!options.precision.empty()) {
     out.given = out.source;
     out.source = at_precision(*out.given, precision_named(options.precision));

@@ -34,7 +34,8 @@ struct ModelOptions : Printing {
   Targets usable = Targets::all;
   std::vector<std::string> devices;  // for multi; empty: the fastest
   ImportOptions import;
-  std::string weights;  // a file with tensors; empty: the model's own
+  std::int64_t batch = 0;  // rows of the inputs; 0: as the model says
+  std::string weights;     // a file with tensors; empty: the model's own
   std::vector<std::string> passes_off;
   std::string verify = "kernels";  // none, kernels, model
   std::string precision;           // a name of precision_names(); empty: the model's own
@@ -58,8 +59,9 @@ void add_compiling(Arguments&, ModelOptions&, bool with_strategy, Targets);
 
 struct Loaded {
   ModelFile file;
-  Source source;                // empty for a plan; in the requested precision
-  std::optional<Source> given;  // in the model's own precision, if another was requested
+  Source source;                  // empty for a plan; in the requested precision
+  std::optional<Source> as_read;  // without --batch, where that changed the functions
+  std::optional<Source> given;    // in the model's own precision, if another was requested
   std::vector<PlanParam> params;
   std::vector<std::string> warnings;
   std::vector<std::string> contradictions;  // in the file's declared outputs; also in `warnings`
@@ -68,7 +70,7 @@ struct Loaded {
 };
 // Imports a model with its sample inputs; for a plan, fills in only the file. `args` tells which
 // options were given. Open sizes are chosen to fit `inputs` (--input as typed) and the data sets
-// beside the model (import_fitting).
+// beside the model (import_fitting); both are samples of the source, `inputs` first.
 Loaded load(const ModelOptions&, const Arguments& args,
             const std::vector<std::string>& inputs = {});
 // For commands that need the graph: throws UserError for a plan.

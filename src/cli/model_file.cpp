@@ -76,7 +76,7 @@ fs::path resolve(const std::string& given) {
                                             : "device",
                     ", and models are mapped, not streamed; save it to a file first");
   for (const char* name : {"model.onnx", "model.hone"})
-    if (fs::exists(path / name)) return path / name;
+    if (fs::exists(path / name)) return resolve((path / name).string());
   throw UserError(given, ": is a directory without model.onnx or model.hone; give the file");
 }
 

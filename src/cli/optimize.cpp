@@ -1,7 +1,6 @@
 #include "compile/optimize.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -10,9 +9,11 @@
 #include "backend/devices/devices.h"
 #include "base/amount.h"
 #include "base/machine.h"
+#include "base/replace_file.h"
 #include "cli/evidence.h"
 #include "cli/expected.h"
 #include "cli/load.h"
+#include "cli/precision.h"
 #include "cli/prove.h"
 #include "cli/run/table.h"
 #include "cli/second_reading.h"
@@ -127,36 +128,12 @@ std::string self_tests_text(const Plan& plan, bool verbose) {
   return out.empty() ? out : out + "\n";
 }
 
-// Error of the plan against the model in its given precision.
-Json precision_json(const ModelOptions& options, const std::vector<PrecisionError>& errors) {
-  Json results = Json::Array{};
-  for (const PrecisionError& e : errors)
-    results.push(Json::Object{
-        {"name", e.name}, {"largest_error", e.largest_error}, {"largest_value", e.largest_value}});
-  return Json::Object{{"name", options.precision.empty() ? "as given" : options.precision},
-                      {"results", results}};
-}
-
-std::string precision_text(const ModelOptions& options, const std::vector<PrecisionError>& errors) {
-  if (options.precision.empty()) return "";
-  std::string out = cat("precision: ", options.precision);
-  if (errors.empty())
-    return out + ", not compared with the model as given: the reference would take too long\n";
-  out += ", largest difference from the model as given, of the largest value:";
-  for (const PrecisionError& e : errors) {
-    std::array<char, 32> number{};
-    std::snprintf(number.data(), number.size(), "%.2g", e.largest_error / e.largest_value);
-    out += cat(&e == errors.data() ? " " : ", ", e.name, " ", number.data());
-  }
-  return out + "\n";
-}
-
 struct Request {
   ModelOptions model;
   std::string output, inputs, report, evidence;
   std::vector<std::string> given, strategies;
   double budget = OptimizeRequest().budget;
-  bool strips = false, accepts_outputs = false, accepts_reading = false;
+  bool strips = false, accepts_outputs = false, accepts_reading = false, accepts_overflow = false;
   int rounds = 20;
 };
 
@@ -178,6 +155,7 @@ bool parse(Arguments& a, Request& r, Words words) {
   a.flag("--accept-outputs", "accept outputs whose types differ from those that the model declares",
          r.accepts_outputs);
   a.flag("--accept-reading", "accept nodes that a second reading finds wrong", r.accepts_reading);
+  add_accept_overflow(a, r.accepts_overflow);
   a.flag("--strip", "leave the graph's text out of the plan", r.strips);
   add_compiling(a, r.model, false, Targets::all);
   add_printing(a, r.model);
@@ -249,7 +227,9 @@ void check_reading(const Request& r, Prepared& p) {
   const auto start = std::chrono::steady_clock::now();
   const std::int64_t usual = std::int64_t{1} << 30,
                      most_bytes = r.model.max_memory > 0 ? r.model.max_memory / 4 : usual;
-  p.reading = read_again(loaded.file.path, loaded.import, loaded.source, most_bytes);
+  p.reading =
+      read_again(loaded.file.path, loaded.import,
+                 loaded.as_read ? *loaded.as_read : loaded.source, most_bytes);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   p.reading_ms = took.count();
   if (!p.reading.wrong.empty() && !r.accepts_reading)
@@ -265,7 +245,8 @@ void check_reading(const Request& r, Prepared& p) {
 }
 
 fs::path checked_output(const Request& r, const Loaded& loaded) {
-  fs::path file = r.output.empty() ? fs::path(loaded.source.name + ".hone") : fs::path(r.output);
+  const fs::path file =
+      r.output.empty() ? fs::path(fit_file_name(loaded.source.name, ".hone")) : fs::path(r.output);
   check_writable(file, "--output");
   std::vector<OutputFile> outputs = {{"--output", file}};
   if (!r.report.empty()) {
@@ -282,8 +263,6 @@ Prepared prepared(const Request& r, const Arguments& a) {
   check_reading(r, p);
   p.file = checked_output(r, p.loaded);
   if (!r.inputs.empty()) p.samples = samples_in(r.inputs, p.loaded.params);
-  if (!r.given.empty())
-    p.samples.insert(p.samples.begin(), {"--input", read_inputs(r.given, p.loaded.params), {}});
   Source& source = p.loaded.source;
   for (const Sample& s : p.samples) source.samples.push_back(s.inputs);
   for (const std::vector<Array>& sample : source.samples)
@@ -336,7 +315,7 @@ Optimized optimized(const Request& r, const Prepared& p, CompileOptions compiled
 
 // What is printed about the written plan.
 struct BestPlan {
-  std::vector<PrecisionError> errors;
+  PrecisionReport precision;
   std::int64_t bytes = 0;
 };
 
@@ -359,7 +338,7 @@ Json result_json(const Request& r, const Prepared& p, const Optimized& result,
                                                   {"left_out", left_out},
                                                   {"ms", p.reading_ms}}},
                       {"self_tests", self_tests_json(result.plan)},
-                      {"precision", precision_json(r.model, best.errors)},
+                      {"precision", precision_json(r.model, best.precision)},
                       {"inputs", texts_json(result.assumptions)},
                       {"timing", timing_json(result.timing)},
                       {"strategies", strategies_json(result.plan.strategies)}};
@@ -371,7 +350,7 @@ void print_result(const Request& r, const Prepared& p, const Optimized& result,
   std::printf("%s\n", timing_text(result.timing).c_str());
   print_assumptions(result.assumptions, "--input or --inputs", r.model);
   print_plan(p.file, best.bytes, ", content " + to_hex(*result.plan.content));
-  std::printf("%s", precision_text(r.model, best.errors).c_str());
+  std::printf("%s", precision_text(r.model, best.precision).c_str());
   std::printf("%s%s", tried_text(result.tried, p.reading, p.reading_ms).c_str(),
               self_tests_text(result.plan, r.model.verbose).c_str());
   if (!r.report.empty() && result.not_run.empty())
@@ -396,16 +375,18 @@ int optimize(Words words) {
     return exit_ok;
   }
   if (r.model.verify == "kernels") compiled.verification = Verification::model;
-  const Optimized result = optimized(r, p, std::move(compiled));
+  Optimized result = optimized(r, p, std::move(compiled));
 
   BestPlan best;
   Loaded& loaded = p.loaded;
   if (loaded.given && result.not_run.empty()) {
     loaded.given->samples = loaded.source.samples;
-    best.errors = precision_errors(*loaded.given, result.plan, r.model.threads);
+    best.precision = checked_precision(loaded, result.plan, r.model, r.accepts_overflow);
   } else if (!loaded.given) {
     check_expected(result.plan, p.samples, r.model.threads);
   }
+  state_written_memory(p.file, result.plan, result.inputs, r.model.threads,
+                       compile_options(r.model).max_memory);
   progress(r.model, "testing the written plan in a separate process");
   best.bytes = write_proved(p.file, result.plan);
   if (!foreign.empty())

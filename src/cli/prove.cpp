@@ -1,11 +1,15 @@
 #include "cli/prove.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "backend/devices/devices.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "cli/run/exit.h"
 #include "cli/run/self_test.h"
+#include "compile/memory_need.h"
 #include "plan/plan_file.h"
 #include "verify/whole.h"
 
@@ -55,6 +59,27 @@ std::vector<std::string> self_test_command() {
   if (fs::is_regular_file(beside, error)) return {beside.string(), "--selftest"};
   if (self.filename() == "hone") return {self.string(), "selftest"};
   return {};
+}
+
+void state_written_memory(const fs::path& beside, Plan& plan,
+                          std::span<const std::vector<Array>> inputs, int threads,
+                          std::optional<std::int64_t> limit) {
+  const auto chosen = std::ranges::find_if(plan.strategies, &StrategyRecord::chosen);
+  if (chosen == plan.strategies.end()) return;
+  constexpr int most_writes = 4;  // another number of digits changes the length of the header
+  for (int i = 0; i < most_writes; ++i) {
+    const TemporaryFile temporary(beside);
+    write_plan(temporary.path(), plan);
+    const auto read = std::make_shared<const Plan>(read_plan(temporary.path()));
+    const auto executable = Executable::load(read, open_devices(*read));
+    std::int64_t most = 0;
+    for (const std::vector<Array>& set : inputs) {
+      const MemoryReport m = memory_need(executable, set, threads, false);
+      if (limit) check_memory_need(m, plan.name, *limit, false);
+      most = std::max(most, static_cast<std::int64_t>(m.peak()));
+    }
+    if (std::exchange(chosen->peak_bytes, most) == most) return;
+  }
 }
 
 std::int64_t write_proved(const fs::path& file, const Plan& plan,

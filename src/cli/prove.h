@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,5 +20,11 @@ std::vector<std::string> self_test_command();
 // name is replaced only after the self-tests pass. Returns the file's size in bytes.
 std::int64_t write_proved(const std::filesystem::path&, const Plan&,
                           std::vector<std::string> command = self_test_command());
+
+// Makes the chosen strategy's record say what a run of the written plan needs for the inputs: the
+// file, whose header says it, is a part of that. Throws UserError when that is above the limit.
+void state_written_memory(const std::filesystem::path& beside, Plan&,
+                          std::span<const std::vector<Array>> inputs, int threads,
+                          std::optional<std::int64_t> limit);
 
 }  // namespace hone::cli

@@ -2,8 +2,8 @@
 #include <filesystem>
 
 #include "backend/backend.h"
-#include "base/file.h"
 #include "base/json.h"
+#include "base/replace_file.h"
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "compile/evidence.h"
@@ -51,8 +51,10 @@ int reduce(Words words) {
   const auto nodes = static_cast<std::int64_t>(live_nodes(e.found.function).size());
   fs::path file;
   if (!e.fault.empty()) {
-    file = output.empty() ? fs::path(input).replace_extension("").concat("-reduced.hone-ir")
-                          : fs::path(output);
+    const fs::path from = input;
+    file = output.empty()
+               ? from.parent_path() / fit_file_name(from.stem().string(), "-reduced.hone-ir")
+               : fs::path(output);
     write_atomic(file, case_text(e.found, cat("hone ", HONE_VERSION, ", strategy ",
                                               compiled.strategy, "\nreduced: ", e.fault, "\n")));
   }

@@ -54,8 +54,8 @@ int run(Words words) {
 
   const auto start = std::chrono::steady_clock::now();
   const Loaded loaded = load(options, a, request.inputs);
-  // Finds wrong inputs before the model is compiled.
-  if (!loaded.file.is_plan()) read_inputs(request.inputs, loaded.params);
+  // Finds missing inputs before the model is compiled.
+  if (request.inputs.empty() && !loaded.file.is_plan()) read_inputs({}, loaded.params);
   const std::unique_ptr<Runner> runner = open_runner(loaded, options, options.strategy);
   return run_once(*runner, request, std::chrono::steady_clock::now() - start);
 }

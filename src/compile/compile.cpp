@@ -4,10 +4,10 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
+#include "compile/memory_need.h"
 #include "compile/multi.h"
 #include "compile/single.h"
 #include "pass/unify.h"
-#include "runtime/session.h"
 
 namespace hone {
 
@@ -84,20 +84,16 @@ Source unified(const Source& source) {
   return out;
 }
 
-// Checks the timed sizes; for other sizes of dynamic plans, the session checks.
+// Checks the timed sizes; for other sizes of dynamic plans, the session checks. Where there are
+// samples, a variant that serves none is not what they need.
 void check_memory(const Plan& plan, const Source& source, const CompileOptions& options) {
   const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
-  Session session(Executable::load(unowned, open_devices(plan)),
-                  {.threads = options.threads, .max_memory = *options.max_memory});
+  const auto executable = Executable::load(unowned, open_devices(plan));
   for (const SourceVariant& v : source.variants) {
+    if (!source.samples.empty() && !serves_sample(source, v)) continue;
     const std::vector<Array> inputs = inputs_to_time(source, v, sizes_to_time(source, v));
-    for (std::size_t i = 0; i < inputs.size(); ++i) session.bind_input(i, as_input(inputs[i]));
-    const MemoryReport m = session.memory();
-    if (m.peak() <= static_cast<std::size_t>(*options.max_memory)) continue;
-    throw UserError(plan.name, ": the plan needs ", m.peak(), " bytes of memory (", memory_text(m),
-                    "), the limit is ", *options.max_memory,
-                    "; raise --max-memory, or use fewer threads, smaller sizes (--dim) or another "
-                    "strategy");
+    check_memory_need(memory_need(executable, inputs, options.threads, options.is_written),
+                      plan.name, *options.max_memory, options.is_written);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/replace_file.h"
 
 namespace hone {
 
@@ -14,12 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string as_file_name(std::string_view name) {
+std::string as_file_name(std::string_view name, std::string_view ending = "") {
   std::string out(name);
   std::ranges::replace_if(
       out, [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '.'; }, '_');
   if (out.empty() || out[0] == '.') out.insert(out.begin(), '_');
-  return out;
+  return fit_file_name(out, ending);
 }
 
 std::string graph_text(const Function& f) {
@@ -85,12 +86,14 @@ void Debug::pass(const PassRecord& r, const fs::path& variant) {
 
 void Debug::kernel(const Kernel& kernel, const Target& target, const std::string& entry) {
   if (!wants(source)) return;
-  const std::string base = "kernels/" + as_file_name(kernel.name + "-" + entry);
-  show(source, base + ".txt", print(kernel));
+  const auto file = [&](std::string_view ending) {
+    return "kernels/" + as_file_name(kernel.name + "-" + entry, ending);
+  };
+  show(source, file(".txt"), print(kernel));
   if (directory_.empty()) return;
   const Listing listing = target.list({&kernel, entry});
-  write(base + ".ll", listing.ir);
-  write(base + ".s", listing.assembly);
+  write(file(".ll"), listing.ir);
+  write(file(".s"), listing.assembly);
 }
 
 }  // namespace hone

@@ -13,11 +13,13 @@
 #include "base/thread_pool.h"
 #include "compile/blame.h"
 #include "compile/build_id.h"
+#include "compile/memory_need.h"
 #include "compile/stats.h"
 #include "compile/store.h"
 #include "compile/timed_run.h"
 #include "ir/refusal.h"
 #include "ref/expected.h"
+#include "runtime/memory_limit.h"
 #include "runtime/session.h"
 #include "schedule/cost.h"
 #include "verify/expansion.h"
@@ -37,6 +39,7 @@ namespace {
 struct Entry {
   StrategyRecord record;
   std::shared_ptr<Plan> plan;  // null: the interpreter, or failed
+  std::shared_ptr<const Executable> executable;
   std::unique_ptr<Session> session;
   std::vector<double> times;
   std::vector<ResultError> errors;
@@ -238,6 +241,7 @@ class Optimizer {
       options.store = store_;
       options.progress = request_.progress;
       options.keep = request_.profile;
+      options.is_written = true;
       e.plan = std::make_shared<Plan>(compile(source_with_samples_, options, &e.report));
       e.record.compile_ms = e.report.total_ms;
       if (names_library(strategy) && e.report.library_groups == 0) {
@@ -245,9 +249,10 @@ class Optimizer {
         e.record.failure = "skipped: it computes no part of this model";
         return e;
       }
-      e.session = std::make_unique<Session>(
-          Executable::load(e.plan, open_devices(*e.plan)),
-          SessionOptions{.threads = options.threads, .max_memory = limit()});
+      e.executable = Executable::load(e.plan, open_devices(*e.plan));
+      state_memory(e);
+      e.session =
+          std::make_unique<Session>(e.executable, SessionOptions{.threads = options.threads});
       verify(e);
     } catch (const UserError& error) {
       e.plan = nullptr;
@@ -269,7 +274,21 @@ class Optimizer {
     request_.on_refusal({r.name, r.failure, first.variant->function, sizes, first.inputs});
   }
 
-  std::int64_t limit() const { return request_.compile.max_memory.value_or(-1); }
+  void state_memory(Entry& e) const {
+    const std::optional<std::int64_t> limit = request_.compile.max_memory;
+    for (const Reference& r : references_) {
+      if (r.is_made_up) continue;
+      const MemoryReport m = memory_need(e.executable, r.inputs, request_.compile.threads, true);
+      if (limit) check_memory_need(m, e.plan->name, *limit, true);
+      e.record.peak_bytes = std::max(e.record.peak_bytes, static_cast<std::int64_t>(m.peak()));
+    }
+  }
+  // Other sizes than those of the samples are tried as far as the limit allows.
+  bool is_too_large(const Entry& e, const Reference& r) const {
+    const std::optional<std::int64_t> limit = request_.compile.max_memory;
+    return limit && r.is_made_up &&
+           !fits(memory_need(e.executable, r.inputs, request_.compile.threads, false), *limit);
+  }
 
   // The message names the faulty node.
   [[noreturn]] void refuse(const Entry& e, const Reference& r, std::size_t result,
@@ -315,6 +334,10 @@ class Optimizer {
     for (std::size_t sample = 0; sample < references_.size(); ++sample) {
       Reference& r = references_[sample];
       if (!r.refused.empty()) continue;
+      if (is_too_large(e, r)) {
+        say(cat("not tried, because it needs more memory than is allowed: ", name_of(r)));
+        continue;
+      }
       const Clock::time_point start = Clock::now();
       std::vector<Array> got;
       try {
@@ -328,7 +351,6 @@ class Optimizer {
       }
       r.was_run = true;
       slowest = std::max(slowest, Clock::now() - start);
-      e.record.peak_bytes = std::max(e.record.peak_bytes, peak(*e.session, r.inputs));
       if (!r.is_judge) continue;
       if (!contents) contents = contents_of(*e.plan);
       const Hash128 key = verdict_key(r, *contents);
@@ -461,11 +483,6 @@ class Optimizer {
     return most;
   }
 
-  static std::int64_t peak(Session& session, const std::vector<Array>& inputs) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) session.bind_input(i, as_input(inputs[i]));
-    return static_cast<std::int64_t>(session.memory().peak());
-  }
-
   // Times the first sample.
   void time() {
     if (!usual()) return;
@@ -576,6 +593,8 @@ class Optimizer {
     out.plan = *best->plan;
     out.tried = best->tried;
     out.assumptions = assumptions_;
+    for (const Reference& r : references_)
+      if (!r.is_made_up) out.inputs.push_back(r.inputs);
     out.timing = timing_;
     out.not_run = why_not_run();
     if (!out.not_run.empty()) out.tried.left_out = out.not_run;

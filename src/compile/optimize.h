@@ -70,6 +70,8 @@ struct Optimized {
   Plan plan;  // Plan::strategies holds the table
   // The made-up inputs when no samples were given, one line for each input.
   std::vector<std::string> assumptions;
+  // The inputs for which the table states what a run of each plan needs: the samples, or made-up.
+  std::vector<std::vector<Array>> inputs;
   TimingRecord timing;
   std::vector<std::vector<double>> times;        // by round; empty when not timed
   std::vector<std::vector<ResultError>> errors;  // empty when not verified

@@ -57,6 +57,7 @@ struct CompileOptions {
   std::size_t most_variants = 16;
   // Limit of MemoryReport::peak() in bytes; a plan that needs more is refused during planning.
   std::optional<std::int64_t> max_memory = {};
+  bool is_written = false;  // the limit also counts the file that will hold the plan
   std::function<void(Plan&)> on_plan = {};  // called with the finished plan before it is checked
 };
 

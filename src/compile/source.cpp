@@ -115,6 +115,10 @@ const std::vector<Array>* served_sample(const Source& source, const SourceVarian
 
 }  // namespace
 
+bool serves_sample(const Source& source, const SourceVariant& v) {
+  return served_sample(source, v) != nullptr;
+}
+
 std::vector<Guard> conditions_of(const SourceVariant& v) {
   std::vector<Guard> out = v.guards;
   for (const DimCheck& c : first_checks(v.function)) out.push_back({Guard::Kind::equal, c.a, c.b});
@@ -239,7 +243,7 @@ Sizing sizes_to_time(const Source& source, const SourceVariant& v) {
   if (v.sizes) return *v.sizes;
   throw UserError(source.name,
                   ": no sizes were found that satisfy a variant's conditions; give "
-                  "sample inputs with --inputs");
+                  "inputs with --input");
 }
 
 std::vector<Array> inputs_to_time(const Source& source, const SourceVariant& v,

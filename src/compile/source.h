@@ -32,6 +32,9 @@ Function narrowed(const SourceVariant&);
 // Sizes of the inputs, by the names of the variant's symbols.
 Sizing sizes_of(const SourceVariant&, const std::vector<Array>& inputs);
 
+// Whether the variant's guards hold for the sizes of one of the samples.
+bool serves_sample(const Source&, const SourceVariant&);
+
 // Odd and small, so that errors in rows, strides and tails show; if there are none,
 // sizes_to_time().
 Sizing sizes_to_check(const Source&, const SourceVariant&);

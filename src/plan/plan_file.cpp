@@ -9,6 +9,7 @@
 #include "plan/check.h"
 #include "plan/footprint.h"
 #include "plan/plan_json.h"
+#include "plan/written.h"
 #include "type/safetensors.h"
 
 namespace hone {
@@ -149,23 +150,48 @@ Plan parse_plan(const Safetensors& file, std::string_view path) {
 
 }  // namespace
 
+namespace {
+
+// A plan as a file: its header, and the tensors behind it.
+struct PlanText {
+  TensorSet set;
+  Json json;
+  SafetensorsMetadata texts;
+
+  explicit PlanText(const Plan& plan)
+      : json(plan_to_json(plan,
+                          [&](std::string_view name, const Array& a) { return set.add(name, a); })),
+        texts({{"format", "hone plan"},
+               {std::string(version_key), cat(Plan::format_version)},
+               {std::string(checksum_key), std::string(no_checksum)},
+               {std::string(hashes_key), set.hashes.text()},
+               {std::string(plan_key), json.text()},
+               {std::string(graph_key), plan.graph}}) {}
+};
+
+}  // namespace
+
 void write_plan(const std::filesystem::path& path, const Plan& plan) {
   check(plan, path.string());
-  TensorSet set;
-  const Json json =
-      plan_to_json(plan, [&](std::string_view name, const Array& a) { return set.add(name, a); });
-  const SafetensorsMetadata texts = {{"format", "hone plan"},
-                                     {std::string(version_key), cat(Plan::format_version)},
-                                     {std::string(checksum_key), std::string(no_checksum)},
-                                     {std::string(hashes_key), set.hashes.text()},
-                                     {std::string(plan_key), json.text()},
-                                     {std::string(graph_key), plan.graph}};
-  SafetensorsLayout layout(texts, set.tensors);
+  PlanText text(plan);
+  SafetensorsLayout layout(text.texts, text.set.tensors);
   const std::size_t at = checksum_position(layout.header());
   HONE_ASSERT(at != std::string::npos, "the header holds its checksum");
   const std::string sum = header_checksum(layout.header().substr(8), at - 8);
   layout.header().replace(at, sum.size(), sum);
-  write_atomic(path, layout.parts(set.data));
+  write_atomic(path, layout.parts(text.set.data));
+}
+
+PlanReading reading_when_written(const Plan& plan) {
+  PlanText text(plan);
+  SafetensorsLayout layout(text.texts, text.set.tensors);
+  PlanReading out;
+  for (std::span<const std::byte> part : layout.parts(text.set.data)) out.mapped += part.size();
+  out.transient = heap_bytes(text.json);
+  for (const auto& [key, value] : text.texts) out.transient += heap_bytes(key) + heap_bytes(value);
+  for (const SafetensorsLayout::Tensor& t : text.set.tensors)
+    out.transient += sizeof(SafetensorsEntry) + heap_bytes(t.name) + heap_bytes(t.dims);
+  return out;
 }
 
 Plan read_plan(const std::filesystem::path& path, VerifyData verify) {

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
+#include "base/replace_file.h"
 
 namespace hone {
 
@@ -87,7 +87,7 @@ void CompileCache::store(const Hash128& key, std::span<const std::byte> content)
   Header h{magic, key, hash128(content), content.size()};
   std::span<const std::byte> parts[] = {std::as_bytes(std::span(&h, 1)), content};
   try {
-    write_atomic(directory_ / to_hex(key), parts, Sync::no);
+    replace_file(directory_ / to_hex(key), parts, Sync::no);
   } catch (const UserError& e) {
     static bool told = (warn(directory_, e.what()), true);
     static_cast<void>(told);

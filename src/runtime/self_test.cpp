@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "plan/plan_text.h"
+#include "runtime/memory_limit.h"
 
 namespace hone {
 
@@ -58,6 +59,7 @@ class Tester {
     if (plan_->self_tests.empty()) return {};
     if (options_.checks_content && plan_->content) check_content();
     whole_ = Executable::load(plan_, devices_);
+    if (options_.max_memory >= 0) check_memory();
     std::vector<SelfTestOutcome> out;
     for (const SelfTest& t : plan_->self_tests) out.push_back(run(t));
     return out;
@@ -70,6 +72,29 @@ class Tester {
                             ", but ", to_hex(*plan_->content),
                             " was verified: steps, code or weights were changed since; compile the "
                             "model again");
+  }
+
+  // What the largest test needs, so that the message has a limit that is enough for all.
+  void check_memory() const {
+    std::size_t most = 0;
+    bool all_fit = true;
+    for (const SelfTest& t : plan_->self_tests) {
+      std::string skipped;
+      const auto executable = t.missing.empty() ? executable_for(t, skipped) : nullptr;
+      if (!executable) continue;
+      const std::vector<Array> inputs = inputs_of(t);
+      for (int threads : options_.threads) {
+        Session session(executable, {.threads = threads});
+        for (std::size_t i = 0; i < inputs.size(); ++i) session.bind_input(i, as_input(inputs[i]));
+        const MemoryReport m = session.memory();
+        most = std::max(most, m.peak());
+        all_fit = all_fit && fits(m, options_.max_memory);
+      }
+    }
+    if (!all_fit)
+      throw UserError(plan_->name, ": its self-tests need ", most,
+                      " bytes of memory, but the limit is ", options_.max_memory,
+                      "; raise the limit (max_memory, --max-memory)");
   }
 
   SelfTestOutcome run(const SelfTest& t) {

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "runtime/background.h"
 #include "runtime/host_memory.h"
+#include "runtime/memory_limit.h"
 #include "runtime/ready.h"
 #include "runtime/sizes.h"
 
@@ -108,24 +109,27 @@ class Session::State {
   void check_memory(std::int64_t more = 0) {
     const bool is_given = options_.max_memory >= 0;
     const std::int64_t usual = default_memory_limit();
-    const std::size_t peak = memory().peak();
-    if (is_given) check_memory(peak, options_.max_memory, "");
-    if (options_.max_memory <= usual)
-      check_memory(peak + static_cast<std::size_t>(more), usual,
-                   " (80 % of what this process can have)");
+    const MemoryReport m = memory();
+    if (is_given) check_given_limit(m);
+    const std::size_t all = m.peak() + static_cast<std::size_t>(more);
+    if (options_.max_memory <= usual && all > static_cast<std::size_t>(usual))
+      refuse_memory(m, all, usual, " (80 % of what this process can have)");
   }
-  void check_memory(std::size_t need, std::int64_t limit, std::string_view meaning) {
-    if (need <= static_cast<std::size_t>(limit)) return;
+  void check_given_limit(const MemoryReport& m) const {
+    if (!fits(m, options_.max_memory)) refuse_memory(m, m.peak(), options_.max_memory, "");
+  }
+  [[noreturn]] void refuse_memory(const MemoryReport& m, std::size_t need, std::int64_t limit,
+                                  std::string_view meaning) const {
     throw UserError(
         plan().name, ": needs ", need, " bytes of memory, but the limit is ", limit, meaning,
-        "; the parts are ", memory_text(memory()),
+        "; the parts are ", memory_text(m),
         "; raise the limit (max_memory, --max-memory), or use fewer threads or smaller sizes");
   }
 
   // Checks a given limit at new sizes, even if a run allocates nothing.
   void check_limit(Ready& r) {
     if (r.is_allowed || options_.max_memory < 0) return;
-    check_memory(memory().peak(), options_.max_memory, "");
+    check_given_limit(memory());
     r.is_allowed = true;
   }
 

@@ -1,10 +1,14 @@
 #include "verify/difference.h"
 
+#include <cmath>
+#include <unordered_set>
+
 #include "backend/devices/devices.h"
 #include "ops/ops.h"
 #include "pass/map_sizes.h"
 #include "ref/expected.h"
 #include "runtime/session.h"
+#include "verify/overflow.h"
 
 namespace hone {
 
@@ -125,17 +129,47 @@ class Search {
   Expected expected_;
 };
 
+Function with_all_taken_branches(const Function& f, const std::vector<Array>& inputs) {
+  Function inlined = f;
+  while (std::optional<Function> next = with_taken_branches(inlined, inputs))
+    inlined = std::move(*next);
+  return inlined;
+}
+
+bool is_finite(const Wide& w) {
+  return std::ranges::all_of(w.reals, [](double x) { return std::isfinite(x); });
+}
+
 }  // namespace
 
 std::optional<Difference> first_difference(const Function& f, const MakePlan& make,
                                            const std::vector<Array>& inputs, int threads) {
-  Function inlined = f;
-  while (std::optional<Function> next = with_taken_branches(inlined, inputs))
-    inlined = std::move(*next);
+  const Function inlined = with_all_taken_branches(f, inputs);
   if (auto d = Search(inlined, make, inputs, threads).run()) return d;
   // The branches are right: the fault may be in how they are reached.
   if (&inlined.graph() == &f.graph()) return std::nullopt;
   return Search(f, make, inputs, threads).run();
+}
+
+std::string first_overflow(const Function& f, const std::vector<Array>& inputs) {
+  const Function inlined = with_all_taken_branches(f, inputs);
+  const Values values = inner_values(inlined);
+  const std::vector<Wide> got = evaluate_wide(with_results(inlined, values), inputs, Mode::strict);
+  std::unordered_set<Value, ValueHash> special;  // infinite or NaN
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!is_finite(widen(inputs[i]))) special.insert(inlined.param(i));
+  const auto is_special = [&](const Value& v) {
+    return special.contains(v) ||
+           (v.is(ops::constant) && !is_finite(widen(v.attrs().get<Array>("value"))));
+  };
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Value& v = values[i];
+    if (is_finite(got[i])) continue;
+    if (std::ranges::none_of(v.operands(), is_special))
+      return cat(v.op().name, " ", v.type(), " of ", origins_text(v));
+    special.insert(v);
+  }
+  return "";
 }
 
 }  // namespace hone

@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "base/checked.h"
-#include "base/file.h"
 #include "base/flags.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/replace_file.h"
 #include "base/terminal.h"
 #include "base/text.h"
 
@@ -110,6 +110,52 @@ TEST_F(Files, AWrittenFileLeavesLinksAndDevicesWhatTheyAre) {
   reader.join();
   EXPECT_EQ(got, "four");
   EXPECT_TRUE(fs::is_fifo(dir_ / "pipe"));
+}
+
+// In a directory of our own: none of these is opened, as a pipe would wait for a reader.
+TEST_F(Files, WhatHasTheNameIsReplacedUnopened) {
+  ASSERT_EQ(::mkfifo((dir_ / "pipe").c_str(), 0600), 0);
+  write_atomic(dir_ / "target", "old");
+  fs::create_symlink("target", dir_ / "link");
+  fs::create_symlink("/dev/full", dir_ / "device");
+  const std::string text = "new";
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  for (const char* name : {"pipe", "link", "device", "missing"}) {
+    replace_file(dir_ / name, std::span(&part, 1));
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(dir_ / name))) << name;
+    EXPECT_EQ(text_of(*MappedFile::open(dir_ / name)), text) << name;
+  }
+  EXPECT_EQ(text_of(*MappedFile::open(dir_ / "target")), "old");
+  EXPECT_THROW(replace_file(dir_ / "inner", std::span(&part, 1)), UserError);
+  EXPECT_TRUE(fs::is_directory(dir_ / "inner"));
+}
+
+TEST_F(Files, NamesMayBeAsLongAsTheSystemAllows) {
+  const std::string longest(most_name_bytes, 'n');
+  write_atomic(dir_ / longest, "first");
+  write_atomic(dir_ / longest, "second");
+  EXPECT_EQ(text_of(*MappedFile::open(dir_ / longest)), "second");
+  EXPECT_EQ(why_not_writable(dir_ / longest), "");
+  const fs::path temporary = unused_name(dir_ / longest);
+  write_atomic(temporary, "third");
+  move_file(temporary, dir_ / longest);
+  EXPECT_EQ(text_of(*MappedFile::open(dir_ / longest)), "third");
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), {}), 2);
+
+  EXPECT_EQ(fit_file_name("model", ".hone"), "model.hone");
+  EXPECT_EQ(fit_file_name(std::string(250, 'm'), ".hone"), std::string(250, 'm') + ".hone");
+  const std::string cut = fit_file_name(std::string(251, 'm'), ".hone");
+  EXPECT_EQ(cut.size(), most_name_bytes);
+  EXPECT_TRUE(cut.ends_with(".hone"));
+  EXPECT_NE(cut, fit_file_name(std::string(252, 'm'), ".hone"));
+  // Not within a character.
+  std::string umlauts;
+  while (umlauts.size() < 300) umlauts += "\u00e4";
+  for (const char* ending : {".x", ".xy"}) {
+    const std::string fitted = fit_file_name(umlauts, ending);
+    EXPECT_LE(fitted.size(), most_name_bytes);
+    EXPECT_EQ(fitted.find('-') % 2, 0U) << fitted;
+  }
 }
 
 TEST_F(Files, SayWhatKeepsFromWritingThem) {

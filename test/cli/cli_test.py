@@ -674,7 +674,7 @@ class Cli(unittest.TestCase):
             with self.subTest(" ".join(arguments)):
                 done = self.hone(*arguments)
                 self.assertEqual((done.returncode, done.stderr), (OK, ""))
-                self.assertLessEqual(len(done.stdout.splitlines()), 44)
+                self.assertLessEqual(len(done.stdout.splitlines()), 46)
                 self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
                 self.assertRegex(done.stdout, r"example(s)?:\n  (\w+=\w+ )?hone ")
                 self.assertIn("exit codes: 0 success", done.stdout)

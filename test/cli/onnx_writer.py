@@ -56,8 +56,9 @@ def node(op, inputs, outputs, graphs=(), ints=()):
     out += text(3, op + "_node") + text(4, op)
     for name, g in graphs:
         out += text(5, text(1, name) + text(6, g) + number(20, 5))
-    for name, n in ints:
-        out += text(5, text(1, name) + number(3, n) + number(20, 2))
+    for name, n in ints:  # one number, or a list
+        held = number(3, n) + number(20, 2) if isinstance(n, int) else b"".join(number(8, k) for k in n) + number(20, 7)
+        out += text(5, text(1, name) + held)
     return out
 
 

@@ -158,6 +158,8 @@ TEST(Gguf, WhatIsWrongWithAFileIsSaid) {
        {"elements", "do not fit"}},
       {nested, {"nested more than 8"}},
       {File().head(0, 2).alignment(32).alignment(32), {"appears twice"}},
+      {File().head(0, 1).text("").put<std::uint32_t>(4).put<std::uint32_t>(1).data(8),
+       {"the key of metadata 0 is empty"}},
       {File().head(0, 1).alignment(12), {"12", "multiple of 8"}},
       {File().head(0, 1).alignment(0), {"multiple of 8"}},
       {File().head(1, 0).tensor("t", {4}, 99, 0).data(16), {"'t'", "type is 99", "Q4_K"}},

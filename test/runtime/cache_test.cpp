@@ -2,6 +2,7 @@
 #include "runtime/cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -58,6 +59,28 @@ TEST_F(Cache, IsNotUsedThroughLinks) {
   fs::create_symlink(directory_ / "elsewhere", entry());
   EXPECT_FALSE(is_found());
   EXPECT_THROW(MappedFile::open_private(entry()), UserError);
+}
+
+// None is opened: a pipe would wait for ever.
+TEST_F(Cache, ReplacesWhatIsNoFile) {
+  const auto store = [&] {
+    CompileCache(directory_, "kernels").store(key, std::as_bytes(std::span("code")));
+  };
+  fs::remove(entry());
+  ASSERT_EQ(::mkfifo(entry().c_str(), 0600), 0);
+  EXPECT_FALSE(is_found());
+  store();
+  EXPECT_TRUE(is_found());
+  fs::remove(entry());
+  fs::create_symlink("/dev/full", entry());
+  EXPECT_FALSE(is_found());
+  store();
+  EXPECT_TRUE(is_found());
+  fs::remove(entry());
+  fs::create_directories(entry() / "inside");
+  EXPECT_FALSE(is_found());
+  store();  // is told, and not an error
+  EXPECT_FALSE(is_found());
 }
 
 TEST_F(Cache, OfAnotherUserIsNotUsedByRoot) {

@@ -7,7 +7,7 @@
 
 #include "base/amount.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/replace_file.h"
 #include "import/import.h"
 #include "import/tensor_file.h"
 
@@ -30,11 +30,15 @@ std::optional<std::size_t> find(std::span<const PlanParam> params, std::string_v
   return std::nullopt;
 }
 
-std::string file_name(std::string_view name) {
+std::string plain_name(std::string_view name) {
   std::string out;
   for (char c : name)
     out += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' ? c : '_';
   return out.empty() || out[0] == '.' ? "_" + out : out;
+}
+
+std::string file_name(std::string_view name, std::string_view ending) {
+  return fit_file_name(plain_name(name), ending);
 }
 
 }  // namespace
@@ -63,7 +67,7 @@ std::vector<Array> read_named(const fs::path& set, std::span<const PlanParam> pa
   std::vector<Array> out;
   for (const PlanParam& p : params)
     for (const char* ending : {".npy", ".pb"})
-      if (const fs::path file = set / (file_name(p.name) + ending); fs::exists(file)) {
+      if (const fs::path file = set / file_name(p.name, ending); fs::exists(file)) {
         out.push_back(read_tensor_file(file, p.type));
         break;
       }
@@ -166,9 +170,9 @@ std::vector<fs::path> result_files(const fs::path& directory, std::span<const Pl
   std::vector<fs::path> out;
   std::set<std::string> taken;
   for (const PlanParam& r : results) {
-    std::string name = file_name(r.name);
-    while (!taken.insert(name).second) name += "_";
-    out.push_back(directory / (name + ".npy"));
+    std::string ending = ".npy";
+    while (!taken.insert(file_name(r.name, ending)).second) ending.insert(0, "_");
+    out.push_back(directory / file_name(r.name, ending));
     if (is_mapped(out.back()))
       throw UserError("--output-dir ", directory.string(), ": the result '", r.name,
                       "' would overwrite ", out.back().string(),

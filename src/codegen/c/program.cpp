@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/replace_file.h"
 #include "codegen/c/module.h"
 #include "codegen/c/program_files.h"
 #include "codegen/c/text.h"
@@ -78,7 +79,9 @@ class ProgramWriter {
         kernels_(kernels),
         weights_(weights_file(plan)),
         module_(options.vector_bits) {
-    facts_.name = identifier(options.name.empty() ? plan.name : options.name);
+    const std::string& name = options.name.empty() ? plan.name : options.name;
+    constexpr std::size_t most = 200;  // leaves room for endings of files and functions
+    facts_.name = identifier(fit_file_name(name, "", most));
     facts_.embeds_weights = options.embed_weights;
     facts_.weights_bytes = weights_.bytes.size();
     facts_.checksum = weights_.checksum;

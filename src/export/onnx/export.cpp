@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "base/checked.h"
-#include "base/file.h"
+#include "base/replace_file.h"
 #include "export/onnx/graph.h"
 #include "import/onnx/tensor.h"
 #include "type/text.h"
@@ -101,12 +101,15 @@ std::vector<std::string> unique_names(std::vector<std::string> names, std::strin
 
 }  // namespace
 
+std::filesystem::path external_data_of(const std::filesystem::path& model) {
+  return model.parent_path() / fit_file_name(model.filename().string(), ".data");
+}
+
 void export_onnx(const Function& given, const std::filesystem::path& to,
                  const OnnxExportOptions& options) {
   // A graph of our own, to which expansions are added.
   const Function f = transform(given, [](NodeId, Copier&, Function&) { return Values(); });
-  std::filesystem::path data = to;
-  data += ".data";
+  const std::filesystem::path data = external_data_of(to);
   Constants constants(data.filename().string(), options.external_above);
   onnx::ExportState state{constants};
   std::vector<std::string> names, result_names;

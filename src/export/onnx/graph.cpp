@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "import/onnx/tensor.h"
+#include "ir/measured.h"
 #include "ops/ops.h"
 #include "ops/require.h"
 
@@ -45,6 +46,9 @@ void ExportGraph::add_results(const std::vector<std::string>& names) {
 
 std::vector<std::string> ExportGraph::results() {
   std::vector<std::string> out;
+  // First the sizes that data decides: types name them, not operands.
+  for (NodeId n : live_nodes(f_))
+    if (&f_.graph().op(n) == &ops::measure) emit(Value(&f_.graph(), n));
   for (const Function::Result& r : f_.results()) {
     emit(r.value);
     out.push_back(names_[r.value]);
@@ -67,7 +71,10 @@ std::vector<std::string> ExportGraph::node(std::string_view op,
 }
 
 std::string ExportGraph::cast(const std::string& x, DType to) {
-  return one("Cast", {x}, {attribute("to", std::int64_t{data_type_of(to)})});
+  std::vector<Message> attributes = {attribute("to", std::int64_t{data_type_of(to)})};
+  if (is_small(to) && is_float(to)) attributes.push_back(attribute("saturate", std::int64_t{0}));
+  if (to == DType::f8e8m0) attributes.push_back(attribute("round_mode", "nearest"));
+  return one("Cast", {x}, attributes);
 }
 
 // Size 0 would mean that of the operand.
@@ -176,7 +183,7 @@ void ExportGraph::emit(Value root) {
     // What it is made of first: its expansion, or its operands.
     const auto at = expanded_.find(n);
     const Value v(&f_.graph(), n);
-    for (const Value& o : at != expanded_.end() ? at->second : v.operands())
+    for (const Value& o : at != expanded_.end() ? at->second : written_operands(v))
       if (!names_.contains(o)) open.push_back(o.node());
   }
 }
@@ -207,7 +214,7 @@ bool ExportGraph::emit_one(NodeId n) {
     expanded_.emplace(n, op.expand({op, operands, v.attrs(), f_.graph(), types}));
     return false;
   }
-  if (!all_named(v.operands())) return false;
+  if (!all_named(written_operands(v))) return false;
   try {
     if (!write) throw UserError("ONNX has no such operator");
     name_all(write(*this, v));

@@ -100,6 +100,12 @@ struct ExportEntry {
 };
 // Gather, scatter, and slices at dynamic positions.
 std::span<const ExportEntry> index_exports();
+// Windows, convolutions and other contractions.
+std::span<const ExportEntry> window_exports();
+// The values from which a node is written: its operands, or what they are made of.
+std::vector<Value> written_operands(Value);
+// Whether an average pool is an operator of ONNX.
+bool is_pooled_whole(Value);
 // Index operations that have a direct ONNX equivalent only if the indices are in range.
 bool is_exported_whole(const ExportGraph&, Value);
 inline Message axis_attribute(Value v) { return attribute("axis", v.attrs().integer("axis")); }

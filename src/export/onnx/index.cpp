@@ -2,6 +2,7 @@
 // undefined; Hone clamps or drops them.
 #include <limits>
 
+#include "export/onnx/dtypes.h"
 #include "export/onnx/graph.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -36,14 +37,14 @@ std::string clamped_index(ExportGraph& g, Value v, const Dim& size) {
 }
 
 Names write_gather(ExportGraph& g, Value v) {
-  return {g.one(v.is(ops::gather) ? "Gather" : "GatherElements",
-                {g.name(v.operand(0)), clamped_index(g, v.operand(1), size_at_axis(v))},
-                {axis_attribute(v)})};
+  return {one_in_dtype(g, v.is(ops::gather) ? "Gather" : "GatherElements", {g.name(v.operand(0))},
+                       v.dtype(), {clamped_index(g, v.operand(1), size_at_axis(v))},
+                       {axis_attribute(v)})};
 }
 
 Names write_gather_nd(ExportGraph& g, Value v) {
-  return {g.one("GatherND", {g.name(v.operand(0)), as_i64(g, v.operand(1))},
-                {attribute("batch_dims", v.attrs().integer("batch"))})};
+  return {one_in_dtype(g, "GatherND", {g.name(v.operand(0))}, v.dtype(), {as_i64(g, v.operand(1))},
+                       {attribute("batch_dims", v.attrs().integer("batch"))})};
 }
 
 // ==== scatter

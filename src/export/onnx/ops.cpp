@@ -9,8 +9,10 @@
 #include <numeric>
 #include <utility>
 
+#include "export/onnx/dtypes.h"
 #include "export/onnx/graph.h"
 #include "import/onnx/tensor.h"
+#include "ir/measured.h"
 
 namespace hone::onnx {
 
@@ -44,7 +46,25 @@ std::vector<Message> real_of(Value v, AttrName name, double fallback) {
 
 // ==== elementwise
 
-Names write_same(ExportGraph& g, Value v) { return {g.one(v.op().onnx.name, inputs(g, v))}; }
+Names write_same(ExportGraph& g, Value v) {
+  const std::string_view op = v.op().onnx.name;
+  const DType from = v.operand(0).dtype();
+  g.state().need_opset(opset_for(op, from));
+  if (v.dtype() == from) return {one_in_dtype(g, op, inputs(g, v), from)};
+  Names operands = inputs(g, v);  // a comparison
+  for (std::string& x : operands) x = in_dtype_for(g, op, x, from);
+  return {g.one(op, operands)};
+}
+
+Names write_neg(ExportGraph& g, Value v) {
+  if (is_signed(v.dtype()) || is_float(v.dtype())) return write_same(g, v);
+  return {g.one("Sub", {g.constant(Array::scalar_int(0, v.dtype())), in(g, v, 0)})};
+}
+
+Names write_select(ExportGraph& g, Value v) {
+  const auto wide = [&](std::size_t i) { return in_dtype_for(g, "Where", in(g, v, i), v.dtype()); };
+  return {back_from(g, "Where", g.one("Where", {in(g, v, 0), wide(1), wide(2)}), v.dtype())};
+}
 
 Names write_bits(ExportGraph& g, Value v) {
   static const std::map<const Op*, std::pair<std::string_view, std::string_view>> names = {
@@ -128,10 +148,7 @@ Names write_cast(ExportGraph& g, Value v) {
   const std::string x = in(g, v, 0);
   if (!is_small(to)) return {g.cast(x, to)};
   if (!is_float(to)) return {g.cast(is_float(from) ? within_bits(g, x, from, to) : x, to)};
-  std::vector<Message> attributes = {attribute("to", std::int64_t{data_type_of(to)}),
-                                     attribute("saturate", std::int64_t{0})};
-  if (to == DType::f8e8m0) attributes.push_back(attribute("round_mode", "nearest"));
-  return {g.one("Cast", {x}, attributes)};
+  return {g.cast(x, to)};
 }
 
 Names write_bitcast(ExportGraph& g, Value v) {
@@ -149,6 +166,14 @@ Names write_operand(ExportGraph& g, Value v) { return {in(g, v, 0)}; }
 
 Names write_constant(ExportGraph& g, Value v) {
   return {g.constant(v.attrs().get<Array>("value"))};
+}
+
+// The number is the size from here on.
+Names write_measure(ExportGraph& g, Value v) {
+  const std::string n = in(g, v, 0);
+  if (const Dim& size = v.attrs().dims("symbol")[0]; size.is_symbol())
+    g.state().sizes.insert_or_assign(size.name(), g.reshape(n, {1}));
+  return {n};
 }
 
 Names write_dims(ExportGraph& g, Value v) {
@@ -173,7 +198,9 @@ Names write_reshape(ExportGraph& g, Value v) { return {g.reshape(in(g, v, 0), v.
 Names write_transpose(ExportGraph& g, Value v) {
   return {g.one("Transpose", inputs(g, v), {attribute("perm", v.attrs().integers("perm"))})};
 }
-Names write_broadcast(ExportGraph& g, Value v) { return {g.expand(in(g, v, 0), v.shape().dims)}; }
+Names write_broadcast(ExportGraph& g, Value v) {
+  return {one_in_dtype(g, "Expand", {in(g, v, 0)}, v.dtype(), {g.sizes(v.shape().dims)})};
+}
 
 Integers all_axes(int rank) {
   Integers out(static_cast<std::size_t>(rank));
@@ -190,32 +217,37 @@ Names write_slice(ExportGraph& g, Value v) {
     const Dim size = v.shape().dims[i], step = steps[i];
     ends.push_back(starts[i] + (size.low() > 0 ? (size - 1) * step + 1 : size * step));
   }
-  return {g.one("Slice", {in(g, v, 0), g.sizes(starts), g.sizes(ends),
-                          g.integers(all_axes(v.rank())), g.integers(steps)})};
+  return {one_in_dtype(
+      g, "Slice", {in(g, v, 0)}, v.dtype(),
+      {g.sizes(starts), g.sizes(ends), g.integers(all_axes(v.rank())), g.integers(steps)})};
 }
 
 Names write_reverse(ExportGraph& g, Value v) {
   const Integers axes = v.attrs().integers("axes");
   constexpr std::int64_t before_first = std::numeric_limits<std::int64_t>::min();
-  return {g.one("Slice", {in(g, v, 0), g.integers(Integers(axes.size(), -1)),
-                          g.integers(Integers(axes.size(), before_first)), g.integers(axes),
-                          g.integers(Integers(axes.size(), -1))})};
+  return {one_in_dtype(
+      g, "Slice", {in(g, v, 0)}, v.dtype(),
+      {g.integers(Integers(axes.size(), -1)), g.integers(Integers(axes.size(), before_first)),
+       g.integers(axes), g.integers(Integers(axes.size(), -1))})};
 }
 
 Names write_pad(ExportGraph& g, Value v) {
   Dims pads = v.attrs().dims("low");
   const Dims& high = v.attrs().dims("high");
   pads.insert(pads.end(), high.begin(), high.end());
-  if (v.is(ops::pad)) return {g.one("Pad", {in(g, v, 0), g.sizes(pads), in(g, v, 1)})};
-  return {g.one("Pad", {in(g, v, 0), g.sizes(pads)},
-                {attribute("mode", v.is(ops::pad_edge) ? "edge" : "reflect")})};
+  const DType t = v.dtype();
+  if (v.is(ops::pad))
+    return {one_in_dtype(g, "Pad", {in(g, v, 0)}, t,
+                         {g.sizes(pads), in_dtype_for(g, "Pad", in(g, v, 1), t)})};
+  return {one_in_dtype(g, "Pad", {in(g, v, 0)}, t, {g.sizes(pads)},
+                       {attribute("mode", v.is(ops::pad_edge) ? "edge" : "reflect")})};
 }
 
 Names write_concat(ExportGraph& g, Value v) {
-  return {g.one("Concat", inputs(g, v), {axis_attribute(v)})};
+  return {one_in_dtype(g, "Concat", inputs(g, v), v.dtype(), {}, {axis_attribute(v)})};
 }
 Names write_tile(ExportGraph& g, Value v) {
-  return {g.one("Tile", {in(g, v, 0), g.sizes(v.attrs().dims("count"))})};
+  return {one_in_dtype(g, "Tile", {in(g, v, 0)}, v.dtype(), {g.sizes(v.attrs().dims("count"))})};
 }
 
 // ==== reductions
@@ -227,14 +259,15 @@ Names write_reduce(ExportGraph& g, Value v) {
       {&ops::reduce_and, "ReduceMin"}, {&ops::reduce_or, "ReduceMax"},
       {&ops::mean, "ReduceMean"}};
   const Integers axes = v.attrs().integers("axes");
-  return {g.one(names.at(&v.op()), {in(g, v, 0), g.integers(axes)},
-                {attribute("keepdims", std::int64_t{0}),
-                 attribute("noop_with_empty_axes", std::int64_t{1})})};
+  return {one_in_dtype(g, names.at(&v.op()), {in(g, v, 0)}, v.dtype(), {g.integers(axes)},
+                       {attribute("keepdims", std::int64_t{0}),
+                        attribute("noop_with_empty_axes", std::int64_t{1})})};
 }
 
 Names write_arg(ExportGraph& g, Value v) {
-  std::string out = g.one(v.is(ops::argmax) ? "ArgMax" : "ArgMin", inputs(g, v),
-                          {axis_attribute(v), attribute("keepdims", std::int64_t{0})});
+  const std::string_view op = v.is(ops::argmax) ? "ArgMax" : "ArgMin";
+  const std::string x = in_dtype_for(g, op, in(g, v, 0), v.operand(0).dtype());
+  std::string out = g.one(op, {x}, {axis_attribute(v), attribute("keepdims", std::int64_t{0})});
   return {v.dtype() == DType::i64 ? out : g.cast(out, v.dtype())};
 }
 
@@ -242,142 +275,21 @@ Names write_cumulative(ExportGraph& g, Value v) {
   const std::string& kind = v.attrs().get<std::string>("kind");
   if (kind != "sum" && kind != "prod") refuse("ONNX has running sums and products only");
   if (kind == "prod") g.state().need_opset(26);
-  return {g.one(kind == "sum" ? "CumSum" : "CumProd",
-                {in(g, v, 0), g.constant(Array::scalar_int(v.attrs().integer("axis"), DType::i64))},
-                {attribute("exclusive", v.attrs().integer_or("exclusive", 0)),
-                 attribute("reverse", v.attrs().integer_or("reverse", 0))})};
+  return {one_in_dtype(g, kind == "sum" ? "CumSum" : "CumProd", {in(g, v, 0)}, v.dtype(),
+                       {g.constant(Array::scalar_int(v.attrs().integer("axis"), DType::i64))},
+                       {attribute("exclusive", v.attrs().integer_or("exclusive", 0)),
+                        attribute("reverse", v.attrs().integer_or("reverse", 0))})};
 }
 
 Names write_sort(ExportGraph& g, Value v) {
   const Dim size = v.shape()[static_cast<int>(v.attrs().integer("axis"))];
-  return g.node("TopK", {in(g, v, 0), g.sizes({size})},
-                {axis_attribute(v), attribute("largest", v.attrs().integer_or("descending", 0))},
-                2);
-}
-
-// ==== windows
-
-// Number of leading axes that windows do not slide over.
-std::size_t still_axes(Value v) {
-  const Attrs& a = v.attrs();
-  const auto rank = static_cast<std::size_t>(v.rank());
-  std::size_t n = 0;
-  for (; n < rank; ++n)
-    if (a.dims("window")[n] != Dim(1) || a.dims("strides")[n] != Dim(1) ||
-        a.dims("pads_low")[n] != Dim(0) || a.dims("pads_high")[n] != Dim(0))
-      break;
-  return n;
-}
-
-// Batches and channels first, then at least one axis that windows slide over.
-bool slides_over_space(Value v) { return v.rank() > 2 && still_axes(v) >= 2; }
-
-Integers spatial(Value v, AttrName name, std::size_t first) {
-  Integers out;
-  for (const Dim& d : std::span(v.attrs().dims(name)).subspan(first)) {
-    if (!d.is_number())
-      refuse(cat(name.text(), " ", d, " is not a number, which ONNX requires here"));
-    out.push_back(d.number());
-  }
+  const std::string x = in_dtype_for(g, "TopK", in(g, v, 0), v.dtype());
+  Names out =
+      g.node("TopK", {x, g.sizes({size})},
+             {axis_attribute(v), attribute("largest", v.attrs().integer_or("descending", 0))}, 2);
+  out[0] = back_from(g, "TopK", out[0], v.dtype());
   return out;
 }
-
-std::vector<Message> window_attributes(Value v, std::size_t first) {
-  Integers pads = spatial(v, "pads_low", first), high = spatial(v, "pads_high", first);
-  pads.insert(pads.end(), high.begin(), high.end());
-  return {attribute("strides", spatial(v, "strides", first)),
-          attribute("dilations", spatial(v, "dilations", first)), attribute("pads", pads)};
-}
-
-// Axes that windows do not slide over become the batch, and a channel comes behind it, unless the
-// first two axes are these already. A sum over windows is a convolution with ones.
-Names write_window(ExportGraph& g, Value v) {
-  if (!is_float(v.dtype())) refuse("ONNX has windows over floats only");
-  const std::string& kind = v.attrs().get<std::string>("kind");
-  const bool is_sum = kind == "sum", as_it_is = slides_over_space(v) && !is_sum;
-  const std::size_t still = as_it_is ? 2 : still_axes(v);
-  const auto still_at = static_cast<std::ptrdiff_t>(still);
-  std::string x = in(g, v, 0);
-  if (still == static_cast<std::size_t>(v.rank())) return {x};
-  const Dims& from = v.operand(0).shape().dims;
-  if (!as_it_is) {
-    Dims dims = {product(std::span(from).first(still)), 1};
-    dims.insert(dims.end(), from.begin() + still_at, from.end());
-    x = g.reshape(x, dims);
-  }
-  std::vector<Message> attributes = window_attributes(v, still);
-  const Integers window = spatial(v, "window", still);
-  attributes.push_back(attribute("kernel_shape", window));
-  const auto pool = [&](const std::string& of) { return g.one("MaxPool", {of}, attributes); };
-  if (is_sum) {
-    Dims ones = {1, 1};
-    ones.insert(ones.end(), window.begin(), window.end());
-    x = g.one("Conv", {x, g.expand(g.constant(Array::scalar(1, v.dtype())), ones)}, attributes);
-  } else {
-    x = kind == "max" ? pool(x) : g.one("Neg", {pool(g.one("Neg", {x}))});
-  }
-  return {as_it_is ? x : g.reshape(x, v.shape().dims)};
-}
-
-Names write_avg_pool(ExportGraph& g, Value v) {
-  std::vector<Message> attributes = window_attributes(v, 2);
-  attributes.push_back(attribute("kernel_shape", spatial(v, "window", 2)));
-  attributes.push_back(attribute("count_include_pad", v.attrs().integer_or("include_pads", 0)));
-  return {g.one("AveragePool", {in(g, v, 0)}, attributes)};
-}
-
-// Operands in the dtype that a contraction sums in, where it has one of its own.
-Names wide_inputs(ExportGraph& g, Value v) {
-  Names out = inputs(g, v);
-  if (v.attrs().has("dtype"))
-    for (std::size_t i = 0; i < out.size(); ++i)
-      if (v.operand(i).dtype() != v.dtype()) out[i] = g.cast(out[i], v.dtype());
-  return out;
-}
-
-Names write_conv(ExportGraph& g, Value v) {
-  const Names operands = wide_inputs(g, v);
-  std::vector<Message> attributes = window_attributes(v, 0);
-  attributes.push_back(attribute("group", v.attrs().integer_or("groups", 1)));
-  if (v.attrs().integer_or("channels_last", 0) == 0) return {g.one("Conv", operands, attributes)};
-  Integers to_first = {0, v.rank() - 1}, to_last = {0}, weights = {v.rank() - 1, v.rank() - 2};
-  for (std::int64_t i = 1; i + 1 < v.rank(); ++i) to_first.push_back(i);
-  for (std::int64_t i = 0; i + 2 < v.rank(); ++i) weights.push_back(i);
-  for (std::int64_t i = 2; i < v.rank(); ++i) to_last.push_back(i);
-  to_last.push_back(1);
-  const auto turn = [&](const std::string& x, const Integers& perm) {
-    return g.one("Transpose", {x}, {attribute("perm", perm)});
-  };
-  return {turn(g.one("Conv", {turn(operands[0], to_first), turn(operands[1], weights)}, attributes),
-               to_last)};
-}
-
-// ==== contraction
-
-// One letter for each pair of axes, and for each axis that stands alone.
-Names write_dot(ExportGraph& g, Value v) {
-  const Value a = v.operand(0), b = v.operand(1);
-  std::string of_a(static_cast<std::size_t>(a.rank()), ' '),
-      of_b(static_cast<std::size_t>(b.rank()), ' '), result;
-  char letter = 'a';
-  if (a.rank() + b.rank() > 26) refuse("it has more axes than Einsum has letters");
-  for (auto name : {AttrName("batch"), AttrName("contract")}) {
-    const Integers pairs = v.attrs().integers(name);
-    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
-      of_a[static_cast<std::size_t>(pairs[i])] = letter;
-      of_b[static_cast<std::size_t>(pairs[i + 1])] = letter;
-      if (name == AttrName("batch")) result += letter;
-      ++letter;
-    }
-  }
-  for (std::string* axes : {&of_a, &of_b})
-    for (char& c : *axes)
-      if (c == ' ') result += c = letter++;
-  return {g.one("Einsum", wide_inputs(g, v),
-                {attribute("equation", cat(of_a, ",", of_b, "->", result))})};
-}
-
-Names write_matmul(ExportGraph& g, Value v) { return {g.one("MatMul", wide_inputs(g, v))}; }
 
 // ==== recurrence
 
@@ -449,7 +361,21 @@ Function own(const FunctionRef& f) {
   return transform(*f, [](NodeId, Copier&, Function&) { return Values(); });
 }
 
+// The sizes that data decides in a body are known there only.
+class SizesOfBody {
+ public:
+  explicit SizesOfBody(ExportState& state) : state_(state), outside_(state.sizes) {}
+  ~SizesOfBody() { state_.sizes = std::move(outside_); }
+  SizesOfBody(const SizesOfBody&) = delete;
+  SizesOfBody& operator=(const SizesOfBody&) = delete;
+
+ private:
+  ExportState& state_;
+  std::unordered_map<std::string, std::string> outside_;
+};
+
 Message branch(ExportGraph& outer, Value v, AttrName which) {
+  const SizesOfBody sizes(outer.state());
   const Function f = own(v.attrs().get<FunctionRef>(which));
   Names names = inputs(outer, v);
   names.erase(names.begin());
@@ -481,6 +407,7 @@ Names write_refuse(ExportGraph& g, Value v) {
 
 // The condition is computed before the loop, and at the end of the body for the next iteration.
 Names write_while(ExportGraph& g, Value v) {
+  const SizesOfBody sizes(g.state());
   const Function condition = own(v.attrs().get<FunctionRef>("condition")),
                  f = own(v.attrs().get<FunctionRef>("body"));
   const Names outer = inputs(g, v);
@@ -515,6 +442,7 @@ Names write_while(ExportGraph& g, Value v) {
 constexpr ExportEntry export_ops_table[] = {
     {&ops::constant, write_constant},
     {&ops::dims, write_dims},
+    {&ops::measure, write_measure},
     {&ops::iota, write_iota},
     {&ops::bit_and, write_bits},
     {&ops::bit_or, write_bits},
@@ -523,6 +451,8 @@ constexpr ExportEntry export_ops_table[] = {
     {&ops::shift_left, write_shift},
     {&ops::shift_right, write_shift},
     {&ops::ne, write_ne},
+    {&ops::neg, write_neg},
+    {&ops::select, write_select},
     {&ops::trunc, write_trunc},
     {&ops::rem, write_rem},
     {&ops::mod, write_mod},
@@ -553,11 +483,6 @@ constexpr ExportEntry export_ops_table[] = {
     {&ops::argmin, write_arg},
     {&ops::cumulative, write_cumulative},
     {&ops::sort, write_sort},
-    {&ops::reduce_window, write_window},
-    {&ops::avg_pool, write_avg_pool},
-    {&ops::conv, write_conv},
-    {&ops::dot, write_dot},
-    {&ops::matmul, write_matmul},
     {&ops::lstm, write_lstm},
     {&ops::softmax, write_softmax},
     {&ops::log_softmax, write_softmax},
@@ -572,13 +497,13 @@ constexpr ExportEntry export_ops_table[] = {
 // Ops that ONNX supports only in some forms are expanded in the others.
 bool stands_whole(const ExportGraph& g, Value v) {
   const Attrs& a = v.attrs();
+  if (v.is(ops::relu)) return is_float(v.dtype());
   if (v.is(ops::mod)) return !is_float(v.dtype());
-  if (v.is(ops::avg_pool)) return slides_over_space(v);
   if (v.is(ops::leaky_relu)) return fits_real(v, "alpha", leaky_alpha);
   if (v.is(ops::layer_norm) || v.is(ops::rms_norm) || v.is(ops::batch_norm))
     return fits_real(v, "epsilon", norm_epsilon) &&
            (!v.is(ops::batch_norm) || a.integer("axis") == 1);
-  return is_exported_whole(g, v);
+  return is_exported_whole(g, v) && is_pooled_whole(v);
 }
 
 }  // namespace
@@ -586,10 +511,11 @@ bool stands_whole(const ExportGraph& g, Value v) {
 ExportNode find_export(const ExportGraph& g, Value v) {
   static const std::unordered_map<const Op*, ExportNode> table = [] {
     std::unordered_map<const Op*, ExportNode> out;
+    for (const ExportEntry& e : export_ops_table) out.emplace(e.op, e.write);
+    for (const auto& more : {index_exports(), window_exports()})
+      for (const ExportEntry& e : more) out.emplace(e.op, e.write);
     for (const Op* op : all_ops())
       if (!op->onnx.name.empty()) out.emplace(op, write_same);
-    for (const ExportEntry& e : export_ops_table) out.emplace(e.op, e.write);
-    for (const ExportEntry& e : index_exports()) out.emplace(e.op, e.write);
     return out;
   }();
   const auto found = table.find(&v.op());

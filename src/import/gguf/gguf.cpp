@@ -189,6 +189,7 @@ void read_metadata(Cursor& c, std::uint64_t count, Gguf& out) {
   std::unordered_set<std::string_view> keys;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::string_view key = c.text("a metadata key");
+    if (key.empty()) c.fail(cat("is damaged: the key of metadata ", i, " is empty"));
     if (!keys.insert(key).second) c.fail(cat("is damaged: metadata '", key, "' appears twice"));
     const std::uint32_t type = value_type(c);
     std::string text = value_text(c, type);
