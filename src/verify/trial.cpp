@@ -400,6 +400,8 @@ struct Trial::Operand {
   std::vector<double> edges;
   std::vector<std::int64_t> flat_dims;
   OwnedMemory memory;
+  bool repeats = false;                 // large: its numbers repeat in less memory, which is then
+  std::shared_ptr<std::byte> repeated;  // read-only and ends at an unreadable page
   std::byte* address = nullptr;
   std::optional<Hash128> before;  // digest of a parameter's memory
 
@@ -431,7 +433,7 @@ struct Trial::Operand {
   }
 
   bool is_untouched() const {
-    return is_result ? is_dense(place) || has_no_writes_between() : digest() == before;
+    return is_result ? is_dense(place) || has_no_writes_between() : repeats || digest() == before;
   }
   bool has_no_writes_between() const {
     std::vector<std::byte> now(data(), data() + bytes());
@@ -510,7 +512,7 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
       Operand& o = add_operand(t, spec.param_strides[i], false);
       o.is_filter = filters.contains(param.node());
       o.edges = std::move(edges[i]);
-      inputs_.push_back(o.fill(o.is_filter ? Fill::random : fill, seed + i));
+      inputs_.push_back(fill_operand(o, o.is_filter ? Fill::random : fill, seed + i));
     }
   }
   for (std::size_t i = 0; i < spec.function.results().size(); ++i)
@@ -535,6 +537,26 @@ std::vector<Array> Trial::sample_inputs(const GroupSpec& spec, const Sizing& siz
         sample_array(param.type(), sizes, is_finite ? Fill::random : fill, seed + i, edges[i]));
   }
   return out;
+}
+
+void Trial::allocate(Operand& o) const {
+  o.memory = OwnedMemory(host_, std::max<std::size_t>(o.bytes(), 1));
+  o.address = host_->address(o.memory.at());
+}
+
+Array Trial::fill_operand(Operand& o, Fill fill, std::uint64_t seed) const {
+  if (o.repeats) {
+    std::vector<std::byte> period(sample_period_bytes);
+    sample(period, o.place.dtype, fill, seed, o.edges);
+    const std::size_t alignment = device_->limits().alignment,
+                      bytes = (o.bytes() + alignment - 1) / alignment * alignment;
+    o.repeated = repeated_memory(period, bytes);
+    o.address = o.repeated.get();
+    if (o.repeated) return o.dense();
+    o.repeats = false;
+    allocate(o);
+  }
+  return o.fill(fill, seed);
 }
 
 void Trial::prepare() {
@@ -563,7 +585,9 @@ void Trial::refill(Fill fill, std::uint64_t seed) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (spec_.param_is_weight[i]) continue;
     Operand& o = *operands_[next++];
-    if (!o.is_filter) inputs_[i] = o.fill(fill, seed + i);
+    if (o.is_filter) continue;
+    inputs_[i] = fill_operand(o, fill, seed + i);
+    if (o.repeats) session_->bind_input(next - 1, o.ref());
   }
   for (; next < operands_.size(); ++next) operands_[next]->forget();
 }
@@ -622,8 +646,11 @@ Trial::Operand& Trial::add_operand(const Type& t, const Dims& strides, bool is_r
   made->place = place_of(t, strides, sizes_);
   made->is_result = is_result;
   made->flat_dims = {extent(made->place.dims, made->place.strides)};
-  made->memory = OwnedMemory(host_, std::max<std::size_t>(made->bytes(), 1));
-  made->address = host_->address(made->memory.at());
+  // For smaller ones the largest number of Fill::wide, which is last, is to be a single one.
+  constexpr std::size_t least_repeated = 64 << 20;
+  made->repeats = use_ == Use::check && !is_result && is_dense(made->place) &&
+                  made->bytes() >= least_repeated && device_->shares_host_memory();
+  if (!made->repeats) allocate(*made);
   if (is_result || !is_dense(made->place)) made->forget();
   return *operands_.emplace_back(std::move(made));
 }

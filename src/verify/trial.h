@@ -56,6 +56,8 @@ class Trial {
  private:
   class Fenced;
   struct Operand;
+  void allocate(Operand&) const;
+  Array fill_operand(Operand&, Fill, std::uint64_t seed) const;
   Operand& add_operand(const Type&, const Dims& strides, bool is_result);
   Array add_weight(const Place&, std::uint64_t seed);
 
