@@ -79,6 +79,14 @@ double work_of(const ScheduledSpec& s, const Sizing& sizes) {
   return std::max(number_or(s.flops, sizes, 0) / 16, number_or(s.bytes, sizes, 0) / 16) + 1000;
 }
 
+// Of its first kernel or library call.
+std::string name_of(const Candidate& c) {
+  if (c.steps.empty()) return "a group";
+  const auto& first = c.steps.at(0).what;
+  const auto* kernel = std::get_if<Kernel>(&first);
+  return kernel ? kernel->name : std::get<std::string>(first);
+}
+
 bool has_symbols(const GroupSpec& spec) { return !spec.function.symbols().empty(); }
 
 void ask_for_fast_library(Candidate& c) {
@@ -268,9 +276,13 @@ void Chooser::verify_option(const GroupSpec& spec, Option& option, const Trials&
     ++verified_from_cache_;
     return;
   }
+  const std::optional<Sizing> check = allowed_sizes(spec, sizes.check, sizes.check_also);
+  if (!check)
+    return log_warning(cat("candidate ", option.record.name, " for ", name_of(option.candidate),
+                           " is not verified: no sizes were found that its operands allow"));
   try {
     suspects_.watch(suspect_key(spec, option), option.record.name, [&] {
-      Comparison c = verify(spec, option.candidate, c_.compile, trial_memory_, sizes.check,
+      Comparison c = verify(spec, option.candidate, c_.compile, trial_memory_, *check,
                             sizes.check_also, option.rounded ? &*option.rounded : nullptr);
       option.record.error = c.max_rel_error;
       if (!c.ok) option.record.refused = cat(wrong, c);
@@ -408,6 +420,8 @@ void Chooser::measure(Contest& c, const Trials& sizes, double seconds) {
 std::optional<std::size_t> Chooser::best_of(Contest& c, std::span<const std::size_t> field,
                                             const Trials& sizes, double seconds) {
   const GroupSpec& spec = c.spec->spec;
+  const std::optional<Sizing> at = allowed_sizes(spec, sizes.time, sizes.check_also);
+  if (!at) return std::nullopt;
   std::vector<std::size_t> ready;
   std::vector<std::unique_ptr<Trial>> trials;
   std::vector<std::function<void()>> runs;
@@ -420,7 +434,7 @@ std::optional<std::size_t> Chooser::best_of(Contest& c, std::span<const std::siz
       const std::string& name = c.options[i].record.name;
       suspects_.watch(key, name, [&] {
         auto trial = std::make_unique<Trial>(spec, candidate, c_.compile, trial_memory_, c_.pool,
-                                             sizes.time, Fill::random, 17, Trial::Use::time);
+                                             *at, Fill::random, 17, Trial::Use::time);
         trial->bind();
         trials.push_back(std::move(trial));
       });

@@ -461,10 +461,9 @@ class Optimizer {
       if (!c.ok) {
         const Function& f = r.variant->function;
         const bool is_explained =
-            c.problem.empty() &&
-            (is_medium(f, r.sizes)
-                 ? rounding.explains(i, got[i])
-                 : is_explainable(f, r.sizes) && rounding.rounding_explains(i, got[i]));
+            c.problem.empty() && (is_medium(f, r.sizes) ? rounding.explains(i, got[i])
+                                                        : rounding.rounding_explains(
+                                                              i, got[i], evaluations(f, r.sizes)));
         if (!is_explained) refuse(e, r, i, c);
         c.limit = std::max(c.limit, c.max_abs_error);
       }
@@ -474,6 +473,14 @@ class Optimizer {
     const std::string text = entry.text();
     store_->verdicts.store(key, std::as_bytes(std::span(text)));
     return out;
+  }
+
+  // To explain a difference by rounding: as many as take about as long as the first evaluation of
+  // the largest function that is verified.
+  static int evaluations(const Function& f, const Sizing& sizes) {
+    constexpr std::int64_t most_flops = 10'000'000'000;
+    const std::int64_t flops = std::max<std::int64_t>(flops_at(flops_of(f), sizes), 1);
+    return static_cast<int>(std::clamp<std::int64_t>(most_flops / flops, 2, Rounding::all));
   }
 
   static double largest(const Wide& w) {

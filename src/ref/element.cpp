@@ -2,10 +2,12 @@
 
 #include <bit>
 #include <limits>
+#include <map>
 
 #include "ir/measured.h"
 #include "ops/expand.h"
 #include "ops/ops.h"
+#include "ref/box.h"
 #include "ref/frame.h"
 
 namespace hone {
@@ -129,12 +131,13 @@ class ElementEvaluator::Impl {
   bool compute(std::vector<Task> stack,
                std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
     std::vector<Task> missing;
+    left_ = most;
     while (!stack.empty()) {
       const std::size_t n = last_of_one_kind(stack);
       step(std::span(stack).last(n), missing);
       if (missing.empty()) stack.resize(stack.size() - n);
-      most -= std::ssize(missing);
-      if (most < 0) return false;
+      left_ -= std::ssize(missing);
+      if (left_ < 0) return false;
       stack.insert(stack.end(), missing.begin(), missing.end());
       missing.clear();
     }
@@ -211,8 +214,36 @@ class ElementEvaluator::Impl {
 
   Element element(Reader& reader, std::uint32_t result, std::int64_t flat) {
     if (&reader.op() == &ops::if_else) return of_branch(reader, result, flat);
+    if (const std::optional<Element> e = of_long_row(reader, flat)) return *e;
     if (ElementRule rule = element_rule(reader.op())) return rule(reader, result, flat);
     return of_whole(reader, result, flat);
+  }
+
+  // An element of a reduction over many elements.
+  std::optional<Element> of_long_row(Reader& reader, std::int64_t flat) {
+    constexpr std::int64_t least = 256;
+    constexpr std::int64_t at_once = 8;  // elements that take as long as one alone
+    Frame& frame = reader.frame;
+    const Value v(&frame.function.graph(), reader.node);
+    if (!reduces_axes(reader.op()) || frame.outer || frame.has_no_boxes.contains(v.node()))
+      return std::nullopt;
+    const std::int64_t results = count_of(reader.result_dims());
+    if (results == 0 || count_of(reader.input_dims(0)) / results < least) return std::nullopt;
+    Boxes& boxes = boxes_
+                       .try_emplace({&frame, reader.is_strict}, frame,
+                                    reader.is_strict ? rounded_ : Mode::wide)
+                       .first->second;
+    const std::int64_t before = boxes.computed();
+    const std::int64_t most = left_ > std::numeric_limits<std::int64_t>::max() / 2 / at_once
+                                  ? left_ / 2
+                                  : left_ * at_once;
+    const std::optional<Element> e = boxes.reduced(v, flat, most);
+    const std::int64_t made = (boxes.computed() - before) / at_once;
+    left_ -= made;
+    reader.reads += made;
+    reader.expect_modes_to_differ();
+    if (!e && left_ > 0) frame.has_no_boxes.insert(v.node());
+    return e;
   }
 
   Element of_branch(Reader& reader, std::uint32_t result, std::int64_t flat) {
@@ -276,7 +307,9 @@ class ElementEvaluator::Impl {
 
   const Mode rounded_;
   std::int64_t reads_ = 0;
+  std::int64_t left_ = std::numeric_limits<std::int64_t>::max();  // of the elements to compute
   std::deque<Frame> frames_;
+  std::map<std::pair<Frame*, bool>, Boxes> boxes_;  // by frame and whether strict
   Frame* root_ = nullptr;
 };
 
@@ -307,6 +340,16 @@ ElementOfModes ElementEvaluator::at(std::size_t result, std::span<const std::int
   std::int64_t flat = 0;
   for (std::size_t i = 0; i < dims.size(); ++i) flat = flat * dims[i] + index[i];
   return at(result, flat);
+}
+
+Wide listed(DType t, std::span<const ElementOfModes> elements, Element ElementOfModes::* mode) {
+  Wide out(t, {static_cast<std::int64_t>(elements.size())});
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    if (out.is_real())
+      out.reals[i] = (elements[i].*mode).real;
+    else
+      out.integers[i] = (elements[i].*mode).integer;
+  return out;
 }
 
 double evaluate_element(const Function& f, std::span<const Array> inputs, std::size_t result,

@@ -1,6 +1,7 @@
 // The reference for single elements: computes one output element recursively, with a memo, so that
-// a large kernel can be checked on samples at its real size. Independent of Op::eval for all
-// movement and sums; not faster than evaluate() when all elements are needed.
+// a large kernel can be checked on samples at its real size. Independent of Op::eval for movement
+// and for sums of fewer than 256 elements (ref/box.h); not faster than evaluate() when all elements
+// are needed.
 #pragma once
 
 #include <memory>
@@ -38,6 +39,9 @@ class ElementEvaluator {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// The elements of one mode as a tensor of one axis.
+Wide listed(DType, std::span<const ElementOfModes>, Element ElementOfModes::* mode);
 
 // In strict mode.
 double evaluate_element(const Function&, std::span<const Array> inputs, std::size_t result,

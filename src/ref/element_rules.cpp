@@ -12,18 +12,6 @@ namespace hone {
 
 namespace {
 
-Sizes index_of(std::int64_t flat, const Sizes& dims) {
-  Sizes index(dims.size());
-  for (std::size_t i = dims.size(); i-- > 0; flat /= dims[i]) index[i] = flat % dims[i];
-  return index;
-}
-
-std::int64_t flat_of(const Sizes& index, const Sizes& dims) {
-  std::int64_t flat = 0;
-  for (std::size_t i = 0; i < dims.size(); ++i) flat = flat * dims[i] + index[i];
-  return flat;
-}
-
 SmallOperands small_operands(Reader& r, std::vector<Wide> operands) {
   SmallOperands s;
   s.operands = std::move(operands);

@@ -6,6 +6,7 @@
 #include <array>
 #include <deque>
 #include <optional>
+#include <unordered_set>
 
 #include "ir/function.h"
 #include "ops/eval.h"
@@ -77,6 +78,7 @@ struct Frame {
   // By node, strict and wide: results of ops that are evaluated as whole tensors.
   std::vector<std::array<std::vector<Wide>, 2>> whole;
   std::unordered_map<NodeId, std::array<Frame*, 2>> branches;  // else, then
+  std::unordered_set<NodeId> has_no_boxes;  // reductions that are evaluated element by element
 
   const Graph& graph() const { return function.graph(); }
   std::size_t slot(Value v) const { return first_slot[v.node()] + v.index(); }
@@ -84,6 +86,19 @@ struct Frame {
   const Sizes& dims(NodeId, std::uint32_t result);
   const Sizes& dims(Value v) { return dims(v.node(), v.index()); }
 };
+
+// The index of a row-major position, and the reverse.
+inline Sizes index_of(std::int64_t flat, const Sizes& dims) {
+  Sizes index(dims.size());
+  for (std::size_t i = dims.size(); i-- > 0; flat /= dims[i]) index[i] = flat % dims[i];
+  return index;
+}
+
+inline std::int64_t flat_of(const Sizes& index, const Sizes& dims) {
+  std::int64_t flat = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) flat = flat * dims[i] + index[i];
+  return flat;
+}
 
 inline Element element_of(const Array& a, std::int64_t i) {
   if (a.dtype() == DType::f32) return {a.as<float>()[static_cast<std::size_t>(i)], 0};

@@ -13,10 +13,6 @@ namespace hone {
 
 namespace {
 
-// Numbers of evaluations: initially, and before a result is rejected. Six evaluations and the
-// reference agree by chance on one of 2^7 rounding-dependent decisions.
-constexpr int few_phases = 6, all_phases = 30;
-
 // Core ops whose float results are rounded.
 bool rounds(const Op& op, const Attrs& attrs) {
   if (op.ulps == 0) return false;
@@ -172,8 +168,11 @@ bool explains_reals(const Wide& got, const Wide& wide, std::span<const Wide* con
 }  // namespace
 
 void Rounding::perturb(int phases) {
-  for (int p = static_cast<int>(perturbed_.size()); p < phases; ++p)
-    perturbed_.push_back(evaluate_wide(Perturber(p)(function_), inputs_, Mode::strict));
+  for (int p = static_cast<int>(perturbed_.size()); p < phases; ++p) {
+    std::vector<Wide> made = evaluate_(Perturber(p)(function_));
+    if (made.empty()) return;
+    perturbed_.push_back(std::move(made));
+  }
 }
 
 std::vector<const Wide*> Rounding::evaluations(std::size_t r) const {
@@ -185,14 +184,25 @@ std::vector<const Wide*> Rounding::evaluations(std::size_t r) const {
 // Applies the rule again, with the largest distance of any perturbed evaluation in place of that of
 // `strict`; elements on which all evaluations agree count as decided. If that distance comes from a
 // few elements next to a tie or a step, only a few may be that far off.
-bool Rounding::explains(std::size_t r, const Array& got, const std::vector<bool>& left_out) {
-  const Wide numbers = widen(got);
-  for (const int phases : {few_phases, all_phases}) {
-    perturb(phases);
+bool Rounding::explains(std::size_t r, const Wide& got, const std::vector<bool>& left_out,
+                        int most) {
+  for (const int phases : {few, all}) {
+    perturb(std::min(phases, most));
     const std::vector<const Wide*> others = evaluations(r);
-    if (numbers.is_real() ? explains_reals(numbers, wide_[r], others, left_out)
-                          : explains_integers(numbers, wide_[r], others))
+    if (got.is_real() ? explains_reals(got, wide_[r], others, left_out)
+                      : explains_integers(got, wide_[r], others))
       return true;
+    if (most <= phases) break;
+  }
+  return false;
+}
+
+bool Rounding::decides_special(std::size_t r, std::size_t i) {
+  for (const int phases : {few, all}) {
+    perturb(phases);
+    const double w = wide_[r].reals[i];
+    for (const Wide* o : evaluations(r))
+      if (special(w) ? differ(o->reals[i], w) : special(o->reals[i])) return true;
   }
   return false;
 }
@@ -209,7 +219,7 @@ bool Rounding::spans(std::size_t r, const Array& got, double atol, double rtol) 
     const double more = (high - low) / 2 + atol + rtol * std::fabs(w);
     return numbers.reals[i] >= low - more && numbers.reals[i] <= high + more;
   };
-  for (const int phases : {few_phases, all_phases}) {
+  for (const int phases : {few, all}) {
     perturb(phases);
     bool all = true;
     for (std::size_t i = 0; all && i < numbers.reals.size(); ++i) all = is_inside(i);
@@ -219,7 +229,7 @@ bool Rounding::spans(std::size_t r, const Array& got, double atol, double rtol) 
 }
 
 std::vector<bool> Rounding::noise(std::size_t r) {
-  perturb(all_phases);
+  perturb(all);
   std::vector<bool> out(wide_[r].reals.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
     double low = wide_[r].reals[i], high = low;

@@ -11,6 +11,7 @@
 #include "ref/element.h"
 #include "ref/enclosure.h"
 #include "ref/expected.h"
+#include "ref/rounding.h"
 #include "schedule/cost.h"
 #include "verify/chunks.h"
 #include "verify/sizes.h"
@@ -139,13 +140,6 @@ Comparison whole(GroupMeaning& meaning, const Trial& trial, Expected& expected, 
   return worst;
 }
 
-void set_element(Wide& w, std::size_t i, const Element& e) {
-  if (w.is_real())
-    w.reals[i] = e.real;
-  else
-    w.integers[i] = e.integer;
-}
-
 // `wanted` elements of a result are checked, fewer if each needs much work. If each needs little
 // arithmetic, they are taken in runs of `beside` adjacent elements, which may share a reduced row.
 struct SampleSize {
@@ -156,8 +150,8 @@ struct SampleSize {
 // places; faults that the other fills show are the same at every place, so they need fewer samples.
 SampleSize samples_of(std::int64_t count, std::int64_t flops, std::int64_t reads, Fill fill) {
   const std::int64_t each = std::max<std::int64_t>(flops / std::max<std::int64_t>(count, 1), 1);
-  const std::int64_t wanted = std::clamp(std::min(sampled_flops / each, sampled_reads / reads),
-                                         least_samples, most_samples);
+  const std::int64_t wanted =
+      std::clamp(std::min(sampled_flops / each, sampled_reads / reads), least_samples, most_samples);
   return {fill == Fill::random ? wanted : std::max(wanted / 3, least_samples),
           sampled_flops / each < most_samples ? 1 : 4};
 }
@@ -198,17 +192,18 @@ struct Samples {
 std::optional<Samples> at_places(const Array& got, std::size_t result,
                                  std::vector<std::int64_t> places, ElementEvaluator& reference,
                                  std::int64_t most) {
-  const Wide none(got.dtype(), {static_cast<std::int64_t>(places.size())});
-  Samples s{std::move(places), none, none, none};
-  const auto expected = reference.all_at(result, s.places, most);
+  const auto expected = reference.all_at(result, places, most);
   if (!expected) return std::nullopt;
-  for (std::size_t i = 0; i < s.places.size(); ++i) {
-    const std::int64_t at = s.places[i];
-    set_element(s.got, i,
-                {none.is_real() ? got.real(at) : 0, none.is_real() ? 0 : got.integer(at)});
-    set_element(s.strict, i, (*expected)[i].strict);
-    set_element(s.wide, i, (*expected)[i].wide);
-  }
+  Samples s{std::move(places),
+            {},
+            listed(got.dtype(), *expected, &ElementOfModes::strict),
+            listed(got.dtype(), *expected, &ElementOfModes::wide)};
+  s.got = Wide(got.dtype(), s.wide.dims);
+  for (std::size_t i = 0; i < s.places.size(); ++i)
+    if (s.got.is_real())
+      s.got.reals[i] = got.real(s.places[i]);
+    else
+      s.got.integers[i] = got.integer(s.places[i]);
   return s;
 }
 
@@ -397,12 +392,31 @@ class Check {
         // Too much work for enclosures, so the estimate includes the rounding of every addition.
         ElementEvaluator stepwise(f, trial_.inputs(), Mode::stepwise);
         if (!c.ok)
-          if (const std::optional<Samples> rounded = at(std::move(many), stepwise))
+          if (const std::optional<Samples> rounded = at(std::move(many), stepwise)) {
             c = rounded->accepted();
+            c.ok = c.ok || is_rounding(f, r, *rounded);
+          }
       }
       keep_worst(worst, c);
     }
     return worst;
+  }
+
+  // Whether numbers that are rounded differently explain the samples, as where a logarithm enlarges
+  // the rounding of a sum that cancels.
+  bool is_rounding(const Function& f, std::size_t result, const Samples& s) const {
+    constexpr std::int64_t nodes_for_one = 16;
+    const std::int64_t most =
+        most_elements_ <= std::numeric_limits<std::int64_t>::max() / nodes_for_one
+            ? nodes_for_one * most_elements_
+            : most_elements_;
+    const auto evaluate = [&](const Function& g) -> std::vector<Wide> {
+      const auto all = ElementEvaluator(g, trial_.inputs()).all_at(result, s.places, most);
+      if (!all) return {};
+      return {listed(s.got.dtype, *all, &ElementOfModes::strict)};
+    };
+    const std::vector<Wide> strict = {s.strict}, wide = {s.wide};
+    return Rounding(f, evaluate, strict, wide).explains(0, s.got, {}, Rounding::few);
   }
 
   std::int64_t flops_;
@@ -478,6 +492,15 @@ std::vector<Sizing> larger_sizes(const Function& f, std::vector<std::pair<Amount
   return out;
 }
 
+// Whether operands of these sizes fit together.
+bool is_allowed(const GroupSpec& spec, const Sizing& sizes) try {
+  if (!checks_hold(spec.function.graph().checks(), sizes)) return false;
+  static_cast<void>(expand_composites(substitute_sizes(spec.function, sizes)));
+  return true;
+} catch (const UserError&) {
+  return false;
+}
+
 std::string sizes_text(const Function& f, const Sizing& sizes) {
   std::string out;
   for (const Dim& d : f.symbols()) {
@@ -488,6 +511,21 @@ std::string sizes_text(const Function& f, const Sizing& sizes) {
 }
 
 }  // namespace
+
+std::optional<Sizing> allowed_sizes(const GroupSpec& spec, const Sizing& wanted,
+                                    std::span<const Sizing> others) {
+  const Dims symbols = spec.function.symbols();
+  if (symbols.empty() || is_allowed(spec, wanted)) return wanted;
+  for (const Sizing& other : others)
+    if (is_allowed(spec, other)) return other;
+  for (const std::int64_t equal : {4, 7, 1, 16, 2, 64}) {
+    Sizing made = wanted;
+    for (const Dim& s : symbols)
+      made[std::string(s.name())] = std::clamp<std::int64_t>(equal, s.low(), s.high());
+    if (is_allowed(spec, made)) return made;
+  }
+  return std::nullopt;
+}
 
 Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode& compile,
                   const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "codegen/kernel_code.h"
@@ -11,6 +12,11 @@
 #include "verify/trial_memory.h"
 
 namespace hone {
+
+// The wanted sizes if the group allows them, or else others that it allows: sizes of data are made
+// up, and a broadcast may need two of them to be equal. Empty if none are found.
+std::optional<Sizing> allowed_sizes(const GroupSpec&, const Sizing& wanted,
+                                    std::span<const Sizing> others);
 
 // Runs the candidate on random, negative, tiny and extreme inputs, in memory that ends at an
 // unreadable page, with chunks in order and backwards. Compares every element of small groups,

@@ -23,7 +23,7 @@ bool Explanation::encloses(std::size_t result, const Array& got) {
   for (std::size_t i = 0; i < enclosed.size(); ++i)
     enclosed[i] = enclosed[i] || e.hangs_on_order(i);
   return std::ranges::find(enclosed, true) != enclosed.end() &&
-         rounding().explains(result, got, enclosed);
+         rounding().explains(result, widen(got), enclosed);
 }
 
 }  // namespace hone

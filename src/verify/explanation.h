@@ -23,9 +23,9 @@ class Explanation {
   bool explains(std::size_t result, const Array& got) {
     return rounding_explains(result, got) || encloses(result, got);
   }
-  // Does not use enclosures, which are too wide after a long chain of steps.
-  bool rounding_explains(std::size_t result, const Array& got) {
-    return rounding().explains(result, got);
+  // Does not use enclosures, which are too wide after a long chain of steps. `most`: evaluations.
+  bool rounding_explains(std::size_t result, const Array& got, int most = Rounding::all) {
+    return rounding().explains(result, widen(got), {}, most);
   }
 
  private:

@@ -423,6 +423,8 @@ struct Trial::Operand {
   std::vector<double> edges;
   std::vector<std::int64_t> flat_dims;  // with the elements in front
   OwnedMemory memory;
+  bool repeats = false;                 // large: its numbers repeat in less memory, which is then
+  std::shared_ptr<std::byte> repeated;  // read-only and ends at an unreadable page
   std::byte* address = nullptr;
   std::size_t bytes_before = 0;   // in front of its own
   std::optional<Hash128> before;  // digest of a parameter's memory
@@ -455,6 +457,7 @@ struct Trial::Operand {
   }
 
   bool is_untouched() const {
+    if (repeats) return true;
     if (!all_unwritten(address, bytes_before)) return false;
     return is_result ? is_dense(place) || has_no_writes_between() : digest() == before;
   }
@@ -542,7 +545,7 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
       o.edges = std::move(edges[i]);
       o.is_mask = masks[i];
       has_mask_ = has_mask_ || o.is_mask;
-      inputs_.push_back(o.fill(o.is_filter ? Fill::random : fill, seed + i));
+      inputs_.push_back(fill_operand(o, o.is_filter ? Fill::random : fill, seed + i, 0));
     }
   }
   for (std::size_t i = 0; i < spec.function.results().size(); ++i)
@@ -571,6 +574,28 @@ std::vector<Array> Trial::sample_inputs(const GroupSpec& spec, const Sizing& siz
       hide_rows(a.writable_bytes(), a.dtype(), a.dims(), seed + i);
   }
   return out;
+}
+
+void Trial::allocate(Operand& o) const {
+  o.memory = OwnedMemory(host_, std::max<std::size_t>(o.bytes_before + o.bytes(), 1));
+  o.address = host_->address(o.memory.at());
+  std::memset(o.address, static_cast<int>(unwritten), o.bytes_before);
+}
+
+Array Trial::fill_operand(Operand& o, Fill fill, std::uint64_t seed, std::int64_t draw) const {
+  if (o.repeats) {
+    std::vector<std::byte> period(sample_period_bytes);
+    sample(period, o.place.dtype, fill, seed, o.edges);
+    const std::size_t alignment = device_->limits().alignment,
+                      all = o.bytes_before + o.bytes(),
+                      bytes = (all + alignment - 1) / alignment * alignment;
+    o.repeated = repeated_memory(period, bytes);
+    o.address = o.repeated.get();
+    if (o.repeated) return o.dense();
+    o.repeats = false;
+    allocate(o);
+  }
+  return o.fill(fill, seed, draw);
 }
 
 void Trial::prepare() {
@@ -607,7 +632,9 @@ void Trial::refill(Fill fill, std::uint64_t seed, std::int64_t draw) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (spec_.param_is_weight[i]) continue;
     Operand& o = *operands_[next++];
-    if (!o.is_filter) inputs_[i] = o.fill(fill, seed + i, draw);
+    if (o.is_filter) continue;
+    inputs_[i] = fill_operand(o, fill, seed + i, draw);
+    if (o.repeats) session_->bind_input(next - 1, o.ref());
   }
   for (; next < operands_.size(); ++next) operands_[next]->forget();
 }
@@ -679,9 +706,11 @@ Trial::Operand& Trial::add_operand(const Type& t, const Dims& strides, bool is_r
       is_result ? 0 : made->place.before(static_cast<std::int64_t>(alignment_));
   made->flat_dims = {before + extent(made->place.dims, made->place.strides)};
   made->bytes_before = static_cast<std::size_t>(before * byte_size(made->place.dtype));
-  made->memory = OwnedMemory(host_, std::max<std::size_t>(made->bytes_before + made->bytes(), 1));
-  made->address = host_->address(made->memory.at());
-  std::memset(made->address, static_cast<int>(unwritten), made->bytes_before);
+  // For smaller ones the largest number of Fill::wide, which is last, is to be a single one.
+  constexpr std::size_t least_repeated = 64 << 20;
+  made->repeats = use_ == Use::check && !is_result && is_dense(made->place) &&
+                  made->bytes() >= least_repeated && device_->shares_host_memory();
+  if (!made->repeats) allocate(*made);
   if (is_result || !is_dense(made->place)) made->forget();
   return *operands_.emplace_back(std::move(made));
 }

@@ -61,6 +61,8 @@ class Trial {
  private:
   class Fenced;
   struct Operand;
+  void allocate(Operand&) const;
+  Array fill_operand(Operand&, Fill, std::uint64_t seed, std::int64_t draw) const;
   Operand& add_operand(const Type&, const Dims& strides, bool is_result);
   Array add_weight(const Place&, std::uint64_t seed);
 

@@ -195,6 +195,33 @@ TEST(Evaluate, LoopsCarryValues) {
   EXPECT_EQ(ElementEvaluator(f, inputs).at(0, 1).strict.real, 7);
 }
 
+// Reductions over long rows are evaluated in boxes. Here they go through every movement that a box
+// follows, and a reshape that it does not (the last).
+TEST(Evaluate, ElementsOfLongRowsAreThoseOfTheWhole) {
+  Function f;
+  const Value x = f.add_param(f32({3, 40, 20}), "x"), by = f.add_param(f32({3}), "by");
+  const Value rows = reshape_to(x, {3, 800}),
+              mean = reduce_axes(ops::reduce_sum, rows, {1}, true) * (1 / 800.0),
+              off = rows - broadcast_to(mean, rows.shape()),
+              scaled = off * broadcast_to(unsqueeze(by, {1}), rows.shape());
+  f.add_result(reduce_axes(ops::reduce_sum, scaled * scaled, {1}));
+  f.add_result(reduce_axes(ops::reduce_max, transpose_by(scaled, std::vector{1, 0}), {0}));
+  f.add_result(reduce_axes(ops::reduce_sum, ops::exp(reshape_to(off, {3, 40, 20})), {1, 2}));
+  f.add_result(reduce_axes(ops::reduce_min, reshape_to(scaled, {2400}), {0}));
+  const std::vector<Array> inputs = {ramp({3, 40, 20}), ramp({3})};
+  for (const Mode mode : {Mode::strict, Mode::stepwise}) {
+    const std::vector<Wide> strict = evaluate_wide(f, inputs, mode),
+                            wide = evaluate_wide(f, inputs, Mode::wide);
+    ElementEvaluator elements(f, inputs, mode);
+    for (std::size_t r = 0; r < strict.size(); ++r)
+      for (std::int64_t i = 0; i < strict[r].count(); ++i) {
+        const ElementOfModes e = elements.at(r, i);
+        EXPECT_EQ(e.strict.real, strict[r].reals[static_cast<std::size_t>(i)]) << r << " " << i;
+        EXPECT_EQ(e.wide.real, wide[r].reals[static_cast<std::size_t>(i)]) << r << " " << i;
+      }
+  }
+}
+
 // Elements in two rows of a softmax need only the elements of these rows.
 TEST(ElementEvaluator, GivesUpWhenManyElementsAreNeeded) {
   Function f;
