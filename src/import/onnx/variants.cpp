@@ -11,6 +11,7 @@
 #include "import/onnx/sorted.h"
 #include "import/onnx/unsupported.h"
 #include "import/onnx/walk.h"
+#include "ir/verify.h"
 
 namespace hone::onnx {
 
@@ -123,6 +124,7 @@ class Variants {
   }
 
   void add(const std::vector<Assumption>& assumptions, Reading& reading, Function f) {
+    verify_bodies(f);
     out_.variants.push_back({assumptions, std::move(f)});
     dumped_.push_back(std::move(reading.dumped));
   }
