@@ -285,9 +285,8 @@ Report of_plan(const fs::path& path) {
   for (const Variant& v : plan.variants)
     variants.rows.push_back({devices_text(v), cat(launches(v.steps, Step::Kind::launch)),
                              cat(launches(v.steps, Step::Kind::library)), guards_text(v)});
-  auto& strategies =
-      r.section("strategies that were compared", "strategies",
-                {"name", "ms", "peak_bytes", "chosen", "failure"});
+  auto& strategies = r.section("strategies that were compared", "strategies",
+                               {"name", "ms", "peak_bytes", "chosen", "failure"});
   for (const StrategyRecord& s : plan.strategies)
     strategies.rows.push_back({s.name, s.ms < 0 ? "" : cat(s.ms),
                                s.peak_bytes < 0 ? "" : cat(s.peak_bytes), s.chosen ? "yes" : "",
