@@ -138,7 +138,8 @@ class Tester {
 
   // The whole plan if it runs the variant, else the variant alone; null if neither runs here.
   std::shared_ptr<const Executable> executable_for(const SelfTest& t, std::string& skipped) const {
-    if (!prefers_another_target(t)) return whole_;
+    const bool has_it = std::ranges::count(whole_->variants(), t.variant) > 0;
+    if (has_it && !prefers_another_target(t)) return whole_;
     try {
       return Executable::load(std::make_shared<const Plan>(only_variant(*plan_, t.variant)),
                               devices_);

@@ -14,6 +14,7 @@
 #include "compile/options.h"
 #include "compile/store.h"
 #include "ops/check.h"
+#include "ir/measured.h"
 #include "ops/common.h"
 #include "ops/eval.h"
 #include "ops/samples.h"

@@ -64,6 +64,7 @@ class NoBodies final : public onnx::Bodies {
   Values inlined(const onnx::Graph&, const Values&) override { throw onnx::NotRead(); }
   Dim new_size(std::int64_t, std::int64_t, std::string_view) override { return 0; }
   Dim measured(Value, const Dim&, std::string_view) override { throw onnx::NotRead(); }
+  bool is_of_inputs(const Dim&) const override { return true; }
   std::optional<std::int64_t> stated_limit(std::string_view) const override { return {}; }
   std::optional<Value> named(std::string_view) override { return std::nullopt; }
   void ask_for_contents(Value) const override {}

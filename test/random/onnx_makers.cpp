@@ -17,6 +17,7 @@ class NoBodies : public onnx::Bodies {
   }
   Values inlined(const onnx::Graph&, const Values&) override { refuse(); }
   Dim new_size(std::int64_t, std::int64_t, std::string_view) override { return 0; }
+  bool is_of_inputs(const Dim&) const override { return true; }
   std::optional<std::int64_t> stated_limit(std::string_view) const override { return std::nullopt; }
   Dim measured(Value, const Dim&, std::string_view) override { refuse(); }
   std::optional<Value> named(std::string_view) override { return std::nullopt; }

@@ -1,7 +1,10 @@
 // Operators on single elements, whose operands broadcast.
 #include <cmath>
+#include <cstdlib>
+#include <string>
 #include <unordered_map>
 
+#include "type/text.h"
 #include "verify/onnx/call.h"
 
 namespace hone::onnx {
@@ -254,6 +257,16 @@ double wrapped(double x, DType to) {
   return is_signed(to) && low >= span / 2 ? low - span : low;
 }
 
+// The number that a string spells. Other strings, and integers that a double does not hold, are not
+// judged.
+double number_in(double text) {
+  const std::string spelled(text_of(static_cast<std::uint64_t>(text)));
+  char* end = nullptr;
+  const double x = std::strtod(spelled.c_str(), &end);
+  if (spelled.empty() || *end != 0 || std::fabs(x) >= 0x1p53) throw NotJudged();
+  return x;
+}
+
 std::vector<Numbers> cast_as(Call& c, DType to) {
   if (c.has_attribute("round_mode")) throw NotJudged();
   const bool saturates = c.integer("saturate", 1) != 0, is_whole = is_integer(c.in(0).dtype);
@@ -269,7 +282,9 @@ std::vector<Numbers> cast_as(Call& c, DType to) {
     if (is_float(to)) return x;
     return is_whole ? wrapped(x, to) : std::trunc(x);
   };
-  std::vector<Numbers> out = mapped(c, number);
+  const bool is_text = c.in(0).dtype == DType::text;
+  std::vector<Numbers> out =
+      mapped(c, [&](double x) { return number(is_text ? number_in(x) : x); });
   out[0].dtype = to;
   return out;
 }

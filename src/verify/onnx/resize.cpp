@@ -90,7 +90,8 @@ class Resizer {
     if (c == "half_pixel") return half;
     if (c == "pytorch_half_pixel") {
       if (length > 1) return half;
-      if (how_.mode == "cubic") throw NotJudged();  // the page says 0, the suite's reference -0.5
+      // The page says 0, ONNX's reference implementation -0.5.
+      if (how_.mode == "cubic" || how_.smooths) throw NotJudged();
       return 0;
     }
     if (c != "half_pixel_symmetric") throw NotJudged();
