@@ -227,9 +227,8 @@ void check_reading(const Request& r, Prepared& p) {
   const auto start = std::chrono::steady_clock::now();
   const std::int64_t usual = std::int64_t{1} << 30,
                      most_bytes = r.model.max_memory > 0 ? r.model.max_memory / 4 : usual;
-  p.reading =
-      read_again(loaded.file.path, loaded.import,
-                 loaded.as_read ? *loaded.as_read : loaded.source, most_bytes);
+  p.reading = read_again(loaded.file.path, loaded.import,
+                         loaded.as_read ? *loaded.as_read : loaded.source, most_bytes);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   p.reading_ms = took.count();
   if (!p.reading.wrong.empty() && !r.accepts_reading)

@@ -1,5 +1,5 @@
-// A quick check of what the compiler gets, for release builds, too. The whole check of a function is
-// verify() in function.h.
+// A quick check of what the compiler gets, for release builds, too. The whole check of a function
+// is verify() in function.h.
 #pragma once
 
 #include "ir/function.h"

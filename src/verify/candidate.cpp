@@ -150,8 +150,8 @@ struct SampleSize {
 // places; faults that the other fills show are the same at every place, so they need fewer samples.
 SampleSize samples_of(std::int64_t count, std::int64_t flops, std::int64_t reads, Fill fill) {
   const std::int64_t each = std::max<std::int64_t>(flops / std::max<std::int64_t>(count, 1), 1);
-  const std::int64_t wanted =
-      std::clamp(std::min(sampled_flops / each, sampled_reads / reads), least_samples, most_samples);
+  const std::int64_t wanted = std::clamp(std::min(sampled_flops / each, sampled_reads / reads),
+                                         least_samples, most_samples);
   return {fill == Fill::random ? wanted : std::max(wanted / 3, least_samples),
           sampled_flops / each < most_samples ? 1 : 4};
 }

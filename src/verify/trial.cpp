@@ -586,8 +586,7 @@ Array Trial::fill_operand(Operand& o, Fill fill, std::uint64_t seed, std::int64_
   if (o.repeats) {
     std::vector<std::byte> period(sample_period_bytes);
     sample(period, o.place.dtype, fill, seed, o.edges);
-    const std::size_t alignment = device_->limits().alignment,
-                      all = o.bytes_before + o.bytes(),
+    const std::size_t alignment = device_->limits().alignment, all = o.bytes_before + o.bytes(),
                       bytes = (all + alignment - 1) / alignment * alignment;
     o.repeated = repeated_memory(period, bytes);
     o.address = o.repeated.get();

@@ -119,8 +119,8 @@ TEST(MixedSizes, OfRecurrentOperatorsMustBeEqual) {
   }
 }
 
-// Copies of nodes keep their types without a look at them, so a loop can be made whose carried value
-// changes its type.
+// Copies of nodes keep their types without a look at them, so a loop can be made whose carried
+// value changes its type.
 TEST(MixedSizes, OfWhatALoopCarriesAreFound) {
   const Dim b = Dim::symbol("b", 1, 9);
   const auto loop_of = [&](const Type& carried, const Type& after) {
@@ -135,8 +135,8 @@ TEST(MixedSizes, OfWhatALoopCarriesAreFound) {
     body->add_result(body->param(2));
     const std::vector<Type> types = {i64({}), carried};
     const Value made = f.graph().intern_typed(
-        ops::while_loop, operands,
-        {{"condition", FunctionRef(go)}, {"body", FunctionRef(body)}}, types);
+        ops::while_loop, operands, {{"condition", FunctionRef(go)}, {"body", FunctionRef(body)}},
+        types);
     f.add_result(made.result(1), "y");
     return f;
   };

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "import/onnx/source.h"
+#include "verify/onnx/meaning.h"
 #include "verify/onnx/open.h"
 
 namespace hone::onnx {
@@ -137,7 +138,7 @@ class Check {
     std::int64_t compared = 0;
     std::string wrong = wrong_result(n, *meant, compared);
     if (!wrong.empty()) {
-      leave_rounding_open(n, opset, inputs, values_, *meant);
+      if (!is_exact(n)) leave_rounding_open(meaning_of, n, opset, inputs, values_, *meant);
       compared = 0;
       wrong = wrong_result(n, *meant, compared);
     }

@@ -260,7 +260,7 @@ double wrapped(double x, DType to) {
 // The number that a string spells. Other strings, and integers that a double does not hold, are not
 // judged.
 double number_in(double text) {
-  const std::string spelled(text_of(static_cast<std::uint64_t>(text)));
+  const std::string spelled(hone::text_of(static_cast<std::uint64_t>(text)));
   char* end = nullptr;
   const double x = std::strtod(spelled.c_str(), &end);
   if (spelled.empty() || *end != 0 || std::fabs(x) >= 0x1p53) throw NotJudged();

@@ -82,7 +82,8 @@ std::optional<std::vector<Numbers>> meaning_of(const Node& node, std::int64_t op
   for (Numbers& n : out)
     if (!leave_unheld_open(n)) return std::nullopt;
   const bool matters = row->second.kind == Kind::copies ? has_open(inputs) : has_unknown(inputs);
-  if (matters && !leave_unknown_open(node, opset, inputs, outer, out)) return std::nullopt;
+  if (matters && !leave_unknown_open(meaning_of, node, opset, inputs, outer, out))
+    return std::nullopt;
   return out;
 } catch (const NotJudged&) {
   return std::nullopt;

@@ -22,9 +22,9 @@ bool has_unknown(const Numbers& n) {
 // The results on operands, and on values that subgraphs use, which are changed first.
 class Again {
  public:
-  Again(const Node& node, std::int64_t opset, std::span<const Numbers* const> inputs,
-        const NumbersByName& outer)
-      : node_(node), opset_(opset), inputs_(inputs), outer_(outer) {}
+  Again(MeaningOf& meaning, const Node& node, std::int64_t opset,
+        std::span<const Numbers* const> inputs, const NumbersByName& outer)
+      : meaning_(meaning), node_(node), opset_(opset), inputs_(inputs), outer_(outer) {}
 
   std::optional<std::vector<Numbers>> with(const std::function<void(Numbers&)>& change,
                                            Noise* noise = nullptr, bool only_first = false) const {
@@ -43,10 +43,11 @@ class Again {
     for (const Numbers* n : inputs_) inputs.push_back(only_first && !inputs.empty() ? n : of(n));
     NumbersByName outer;
     if (outer_) outer = [&](std::string_view name) { return of(outer_(name)); };
-    return meaning_of(node_, opset_, inputs, outer, noise);
+    return meaning_(node_, opset_, inputs, outer, noise);
   }
 
  private:
+  MeaningOf& meaning_;
   const Node& node_;
   std::int64_t opset_;
   std::span<const Numbers* const> inputs_;
@@ -85,10 +86,10 @@ bool has_unknown(std::span<const Numbers* const> operands) {
   return std::ranges::any_of(operands, [](const Numbers* n) { return n && has_unknown(*n); });
 }
 
-bool leave_unknown_open(const Node& node, std::int64_t opset,
+bool leave_unknown_open(MeaningOf meaning, const Node& node, std::int64_t opset,
                         std::span<const Numbers* const> inputs, const NumbersByName& outer,
                         std::vector<Numbers>& results) {
-  const Again again(node, opset, inputs, outer);
+  const Again again(*meaning, node, opset, inputs, outer);
   const std::vector<double> exact(results.size(), 0);
   // Both ends, zero, and a number between: each may be what a comparison or a clamp passes on.
   for (const double part : {1.0, -1.0, 0.0, 0.25}) {
@@ -110,15 +111,14 @@ bool leave_unknown_open(const Node& node, std::int64_t opset,
   return true;
 }
 
-void leave_rounding_open(const Node& node, std::int64_t opset,
+void leave_rounding_open(MeaningOf meaning, const Node& node, std::int64_t opset,
                          std::span<const Numbers* const> inputs, const NumbersByName& outer,
                          std::vector<Numbers>& results) {
-  if (is_exact(node)) return;
   // Other operands of a single operator may be parameters, such as scales of Resize, which decide
   // by what they are.
   const bool is_single =
       std::ranges::none_of(node.attributes, [](const Attribute& a) { return bool(a.graph); });
-  const Again again(node, opset, inputs, outer);
+  const Again again(*meaning, node, opset, inputs, outer);
   std::vector<double> allowed;
   for (const Numbers& n : results) allowed.push_back(allowed_difference(n) / 2);
   // Two numbers next to each other change their order in half of the tries.
