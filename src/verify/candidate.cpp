@@ -405,11 +405,7 @@ class Check {
   // Whether numbers that are rounded differently explain the samples, as where a logarithm enlarges
   // the rounding of a sum that cancels.
   bool is_rounding(const Function& f, std::size_t result, const Samples& s) const {
-    constexpr std::int64_t nodes_for_one = 16;
-    const std::int64_t most =
-        most_elements_ <= std::numeric_limits<std::int64_t>::max() / nodes_for_one
-            ? nodes_for_one * most_elements_
-            : most_elements_;
+    constexpr std::int64_t most = 1 << 20;  // elements to compute, for all samples
     const auto evaluate = [&](const Function& g) -> std::vector<Wide> {
       const auto all = ElementEvaluator(g, trial_.inputs()).all_at(result, s.places, most);
       if (!all) return {};
@@ -459,10 +455,18 @@ struct Amount {
 std::optional<Amount> amount_at(const GroupSpec& spec, const Dim& flops, const Sizing& sizes) try {
   const Function& f = spec.function;
   Amount out{size_of(flops, sizes)};
-  const auto add = [&](const Type& t, std::int64_t& to) { to += size_of(t.shape.count(), sizes); };
+  // Elements of the memory, which may have others in between.
+  const auto add = [&](const Type& t, const Dims& strides, std::int64_t& to) {
+    Dim last = 0;
+    for (std::size_t i = 0; i < strides.size(); ++i)
+      last = last + (t.shape.dims[i] - Dim(1)) * strides[i];
+    to += std::max(size_of(t.shape.count(), sizes), size_of(last, sizes) + 1);
+  };
   for (std::size_t i = 0; i < f.params().size(); ++i)
-    add(f.param(i).type(), spec.param_is_weight[i] ? out.weights : out.elements);
-  for (const Type& t : f.result_types()) add(t, out.elements);
+    add(f.param(i).type(), spec.param_strides[i],
+        spec.param_is_weight[i] ? out.weights : out.elements);
+  for (std::size_t i = 0; i < f.results().size(); ++i)
+    add(f.result(i).type(), spec.result_strides[i], out.elements);
   return out;
 } catch (const UserError&) {
   return std::nullopt;

@@ -185,7 +185,8 @@ std::vector<Numbers> bit_shift(Call& c) {
   const bool is_left = c.text("direction", "") == "LEFT";
   const int bits = bit_size(c.in(0).dtype);
   return {joined(c.in(0), c.in(1), c.in(0).dtype, [&](double x, double by) {
-    if (by < 0 || by >= bits) return std::nan("");  // before version 28 the page does not say
+    // Before version 28 the page does not say; and a large x is not known exactly (numbers.h).
+    if (by < 0 || by >= bits || std::fabs(x) >= 0x1p53 - 1) return std::nan("");
     return is_left ? std::fmod(std::ldexp(x, static_cast<int>(by)), std::ldexp(1, bits))
                    : std::floor(std::ldexp(x, -static_cast<int>(by)));
   })};
