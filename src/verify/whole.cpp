@@ -133,7 +133,9 @@ std::int64_t extreme_draws_of(const Function& f, const Sizing& sizes) {
 
 void compare(const Function& f, Inputs& given, const std::vector<Array>& got, Fill fill,
              const Blame& blame) {
-  const bool may_overflow = fill == Fill::wide || fill == Fill::rare || is_extreme(fill);
+  // Or a product may be zero, which decides as much.
+  const bool may_overflow =
+      fill == Fill::wide || fill == Fill::rare || fill == Fill::tiny || is_extreme(fill);
   Explanation rounding(f, given.arrays, given.expected, may_overflow);
   for (std::size_t i = 0; i < got.size(); ++i) {
     const Comparison c = given.expected.accept(i, widen(got[i]));

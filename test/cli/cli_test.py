@@ -386,13 +386,14 @@ class Cli(unittest.TestCase):
         done = self.hone("optimize", "lookup.onnx", "-o", "lookup.hone", "--rounds", 3, "--json")
         self.assertEqual(done.returncode, OK, done.stderr)
         told = json.loads(done.stdout)
-        self.assertIn("'ids' i64[3]: 0 to 1", told["inputs"])
+        self.assertTrue(any(i.startswith("'ids' i64[3]: ") for i in told["inputs"]), told["inputs"])
         self.assertTrue(all(s["failure"] == "" or "skipped" in s["failure"] for s in told["strategies"]), told)
         self.assertTrue(all(not t["missing"] for t in told["self_tests"]), told)
         for file in ("lookup.hone", "lookup.onnx"):
             done = self.hone("bench", file, "--duration", "0.01", "--json")
             self.assertEqual(done.returncode, OK, done.stderr)
-            self.assertIn("'ids' i64[3]: 0 to 1", json.loads(done.stdout)["inputs"])
+            inputs = json.loads(done.stdout)["inputs"]
+            self.assertTrue(any(i.startswith("'ids' i64[3]: ") for i in inputs), inputs)
 
     def test_given_files_decide_sizes(self):
         self.work.joinpath("cache.onnx").write_bytes(onnx.model(
@@ -412,7 +413,7 @@ class Cli(unittest.TestCase):
             self.assertIn("sum: f32[3,2]", done.stdout)
         done = self.hone("optimize", "cache.onnx", *given, "-i", "y=three.npy", "-o", "cache.hone", "--rounds", 2)
         self.assertEqual(done.returncode, OK, done.stderr)
-        self.assertIn("sizes n and m are assumed to be equal, because node 1 'Add_node' (Add) combines them", done.stderr)
+        self.assertNotIn("assumed to be equal", done.stderr)  # one of them may also broadcast
         self.assertEqual(self.hone("run", "cache.hone", *given, "-i", "y=three.npy", "-o", "sizes").returncode, OK)
         stated = self.hone("run", "cache.onnx", *given, "-i", "y=three.npy", "-o", "sizes", "--dim", "p=1..8")
         self.assertEqual(stated.returncode, USER, stated.stderr)
