@@ -164,7 +164,7 @@ class Models(unittest.TestCase):
     def test_warnings_of_silero_are_one_line_in_words(self):
         few = ("--strategies", "cpu", "--rounds", 2, "--verify", "none")
         done = self.hone("optimize", SILERO, "-o", "silero.hone", *few)
-        told = [l for l in done.stderr.splitlines() if "warning" in l]
+        told = [l for l in done.stderr.splitlines() if "warning" in l and "no second reading" not in l]
         self.assertEqual(len(told), 1, done.stderr)
         self.assertIn("for some input sizes a branch of this model cannot run", told[0])
         self.assertIn("--verbose prints", told[0])

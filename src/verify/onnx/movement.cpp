@@ -49,6 +49,7 @@ std::vector<Numbers> reshape(Call& c) {
   if (!wanted) throw NotJudged();
   const bool keeps_zero = c.integer("allowzero", 0) != 0;
   Sizes dims = *wanted;
+  if (std::ranges::count(dims, -1) > 1) throw NotJudged();  // not a valid shape
   std::int64_t known = 1, open = -1;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 0 && !keeps_zero) dims[i] = x.dims.at(i);
