@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <thread>
 
+#include "ops/common.h"
+#include "ops/ops.h"
+#include "ref/evaluate.h"
 #include "test/backend/conformance.h"
 #include "test/compile/models.h"
 #include "test/onnx/expected.h"
