@@ -14,14 +14,16 @@ test: setup layers
 	@ctest --preset release
 	@echo "NOT TESTED HERE: agreement with other programs that run ONNX. Run: make peers (needs network once)"
 
-# hone against ONNX Runtime and the reference implementation of ONNX, on models at random; and against
-# the types that ONNX infers.
+# hone against ONNX Runtime and the reference implementation of ONNX, on models at random, some of them
+# optimized; and against the types that ONNX infers. Of the optimized models, a part that changes with the day.
 peers: setup
 	@test -f build/release/build.ninja || cmake --preset release $(configure)
 	@cmake --build --preset release --target hone
 	@tools/peers build/release
 	@tools/shapes build/release
 	@tools/exported build/release
+	@tools/peers build/release --reports
+	@tools/peers build/release --optimize --seconds 200
 
 # That each file compiles without the others of a unity build and without precompiled headers.
 single: setup
