@@ -150,9 +150,12 @@ struct SampleSize {
 // places; faults that the other fills show are the same at every place, so they need fewer samples.
 SampleSize samples_of(std::int64_t count, std::int64_t flops, std::int64_t reads, Fill fill) {
   const std::int64_t each = std::max<std::int64_t>(flops / std::max<std::int64_t>(count, 1), 1);
-  const std::int64_t wanted = std::clamp(std::min(sampled_flops / each, sampled_reads / reads),
-                                         least_samples, most_samples);
-  return {fill == Fill::random ? wanted : std::max(wanted / 3, least_samples),
+  // Elements of rows of millions: even few of them take most of the check.
+  constexpr std::int64_t long_reads = 250'000, least_of_long = 6;
+  const std::int64_t least = reads > long_reads ? least_of_long : least_samples;
+  const std::int64_t wanted =
+      std::clamp(std::min(sampled_flops / each, sampled_reads / reads), least, most_samples);
+  return {fill == Fill::random ? wanted : std::max(wanted / 3, least),
           sampled_flops / each < most_samples ? 1 : 4};
 }
 

@@ -158,6 +158,23 @@ grid loop:0 < 200
             "");
 }
 
+// Two operands of sizes that only data knows are repeated to the larger of both, which is possible
+// if they are equal or one is 1.
+TEST(Verify, SizesThatDoNotFitTogetherAreNotTried) {
+  const Dim m = Dim::symbol("m", 0, 100), q = Dim::symbol("q", 0, 100);
+  Function f;
+  const Value x = f.add_param({DType::i64, {m}}, "x"), y = f.add_param({DType::i64, {q}}, "y");
+  const Shape both{max(m, q)};
+  f.add_result(ops::bit_or(broadcast_to(x, both), broadcast_to(y, both)), "z");
+  const GroupSpec spec = spec_of(f);
+  const Sizing fits = {{"m", 5}, {"q", 1}}, other = {{"m", 4}, {"q", 19}};
+  EXPECT_EQ(allowed_sizes(spec, fits, {}), fits);
+  EXPECT_EQ(allowed_sizes(spec, other, std::vector{other, fits}), fits);
+  const std::optional<Sizing> made = allowed_sizes(spec, other, {});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->at("m"), made->at("q"));
+}
+
 // If most of a few sampled elements are zero, they do not show how large the others are, so many
 // are compared. Elements in chunks that did not run must not count.
 TEST(Verify, FewElementsOfMuchWorkMayBeSmallBesideTheOthers) {

@@ -47,6 +47,28 @@ TEST(Special, RightResultsPass) {
     EXPECT_EQ(message_for(f, f), "");
 }
 
+// The mean of what is left of a row without its mean is nothing but rounding, of either sign, and
+// its root is a number or NaN.
+TEST(Special, RoundingMayDecideWhatIsNaN) {
+  const auto root = [](double sign) {
+    Function f;
+    const Value x = f.add_param(f32({8, 16}), "x");
+    const auto mean = [](Value v) { return reduce_axes(ops::reduce_sum, v, {1}, true) * 0.0625; };
+    f.add_result(ops::sqrt(mean(x - broadcast_to(mean(x), x.shape())) * sign), "y");
+    return f;
+  };
+  const std::vector<Array> inputs = {sample_array(f32({8, 16}), {}, Fill::rare, 1)};
+  const std::vector<Array> positive = evaluate(root(1), inputs),
+                           negative = evaluate(root(-1), inputs);
+  EXPECT_EQ(wrong_special(root(1), inputs, positive), "");
+  EXPECT_EQ(wrong_special(root(1), inputs, negative), "");
+  // What the sum of magnitudes gives is no NaN in any rounding.
+  Function sure;
+  const Value x = sure.add_param(f32({8, 16}), "x");
+  sure.add_result(ops::sqrt(reduce_axes(ops::reduce_sum, ops::abs(x), {1}, true)), "y");
+  EXPECT_NE(wrong_special(sure, inputs, negative), "");
+}
+
 // Computing even one element is too much work here, so nothing is compared and nothing reported.
 TEST(Special, ADeepFunctionIsNotJudged) {
   const Function deep = product(difference, 3);
