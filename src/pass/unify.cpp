@@ -28,17 +28,21 @@ bool is_measured(const std::vector<DimBound>& measured, const Dim& symbol) {
                      [&](const DimBound& m) { return m.symbol == symbol; });
 }
 
-void collect(const Function& f, Names& names) {
+// Of two equal symbols, the one that appears first in the parameters represents both.
+void collect(const Function& f, const Dims& order, Names& names) {
+  const auto place = [&](const Dim& d) { return std::ranges::find(order, d) - order.begin(); };
   const std::vector<DimBound> measured = measured_sizes(f.graph());
   for (const DimCheck& c : f.graph().checks()) {
     if (!c.a.is_symbol() || !c.b.is_symbol()) continue;
     if (is_measured(measured, c.a) || is_measured(measured, c.b)) continue;
     Dim a = resolved(names, c.a), b = resolved(names, c.b);
-    if (!(a == b)) names.emplace(b.name(), a);
+    if (a == b) continue;
+    if (b.is_symbol() && place(b) < place(a)) std::swap(a, b);
+    names.emplace(b.name(), a);
   }
   for (NodeId n : live_nodes(f))
     for (const Attrs::Entry& e : f.graph().attrs(n).entries())
-      if (auto* body = std::get_if<FunctionRef>(&e.second)) collect(**body, names);
+      if (auto* body = std::get_if<FunctionRef>(&e.second)) collect(**body, order, names);
 }
 
 class Substitution {
@@ -121,13 +125,13 @@ class Substitution {
 
 Function unify_sizes(const Function& f) {
   Names names;
-  collect(f, names);
+  collect(f, f.symbols(), names);
   return names.empty() ? f : Substitution(names)(f);
 }
 
 Function unify_sizes_inside(const Function& f) {
   Names names;
-  collect(f, names);
+  collect(f, f.symbols(), names);
   return names.empty() ? f : Substitution(names).inside(f);
 }
 
