@@ -71,8 +71,9 @@ std::vector<Enclosure> all_unknown(const Enclosing& c) {
   return out;
 }
 
-// An elementwise operation without a rule: known only where its operands are points.
-std::vector<Enclosure> where_decided(const Enclosing& c) {
+}  // namespace
+
+std::vector<Enclosure> enclosing::where_decided(const Enclosing& c) {
   std::vector<Enclosure> out = of_points(c);
   const Enclosure nothing = c.unknown();
   const std::size_t count = static_cast<std::size_t>(out[0].low.count());
@@ -90,6 +91,8 @@ std::vector<Enclosure> where_decided(const Enclosing& c) {
   }
   return out;
 }
+
+namespace {
 
 // ---- integers as f64, which holds them up to 2^53
 
@@ -145,7 +148,7 @@ std::vector<Enclosure> one_node(Enclosing c) {
   if (points && are_numbers && (!real || !row || (c.op.ulps == 0 && !row->either_zero)))
     return of_points(c);
   if (!row || (!real && row->integers == Whole::refused))
-    return c.op.kind == OpKind::elementwise ? where_decided(c) : all_unknown(c);
+    return c.op.kind == OpKind::elementwise ? enclosing::where_decided(c) : all_unknown(c);
   if (!real && row->integers == Whole::as_real) return by_reals(c, row->rule);
   c.units = c.op.ulps;
   return row->rule(c);

@@ -101,6 +101,8 @@ std::vector<Enclosure> multiplied(const Enclosing&);
 std::vector<Enclosure> contracted(const Enclosing&);
 std::vector<Enclosure> sorted(const Enclosing&);
 std::vector<Enclosure> position(const Enclosing&);
+// Of an elementwise operation: known only where all operands are points.
+std::vector<Enclosure> where_decided(const Enclosing&);
 }  // namespace enclosing
 
 }  // namespace hone

@@ -95,7 +95,10 @@ std::vector<Enclosure> ends(const Enclosing& c, bool correct) {
   for (std::size_t i = 0; i < least.size(); ++i)
     out.push_back({std::move(least[i]), std::move(most[i])});
   for (std::size_t i = 0; i < out[0].low.reals.size() && c.op.kind == OpKind::elementwise; ++i)
-    if (any_unknown(c, i)) put(out[0], i, unknown_from(c, i));
+    if (any_unknown(c, i))
+      put(out[0], i, unknown_from(c, i));
+    else if (std::isnan(out[0].low.reals[i]) != std::isnan(out[0].high.reals[i]))
+      put(out[0], i, any_order_interval);  // one end is outside the domain, as for a root
   out[0] = rounded(c, std::move(out[0]), correct);
   return out;
 }
@@ -126,7 +129,7 @@ std::vector<Enclosure> magnitude(const Enclosing& c) {
 // cos(x + shift). Maxima are at even multiples of pi, minima at odd ones.
 Interval wave(Interval x, double shift, double (*f)(double)) {
   if (!std::isfinite(x.low) || !std::isfinite(x.high))
-    return x.is_point() ? Interval{unknown_low, unknown_low} : unknown_interval;
+    return x.is_point() ? Interval{unknown_low, unknown_low} : any_order_interval;
   constexpr double pi = 3.14159265358979323846;
   const double low = lesser(f(x.low), f(x.high)), high = greater(f(x.low), f(x.high));
   if (x.is_point()) return {low, high};
@@ -252,7 +255,7 @@ std::vector<Enclosure> quotient(const Enclosing& c) {
 
 // The remainder by y without zero: it has the sign of x and is no larger than either.
 Interval any_remainder(Interval x, Interval y) {
-  if (has_zero(y)) return unknown_interval;
+  if (has_zero(y)) return any_order_interval;
   const double most = std::max(std::fabs(y.low), std::fabs(y.high));
   return {std::max(std::min(x.low, 0.0), -most), std::min(std::max(x.high, 0.0), most)};
 }
@@ -479,15 +482,16 @@ std::vector<Enclosure> accumulated(const Enclosing& c) {
 }
 
 std::vector<Enclosure> inverted(const Enclosing& c) {
-  if (c.types[0].dtype != DType::b1) return {c.unknown()};
+  if (c.types[0].dtype != DType::b1)
+    return {{c.eval({&c.in[0]->high}).at(0), c.eval({&c.in[0]->low}).at(0)}};
   return decided(c, [&](std::size_t i) {
     return is_zero(*c.in[0], i) ? -1 : may_be_zero(*c.in[0], i) ? 0 : 1;
   });
 }
 
-// Bools: monotone. For integers the bits say too little about an interval.
+// Bools: monotone. The bits of integers say too little about an interval.
 std::vector<Enclosure> joined_bits(const Enclosing& c) {
-  return c.types[0].dtype == DType::b1 ? ends(c, true) : std::vector{c.unknown()};
+  return c.types[0].dtype == DType::b1 ? ends(c, true) : enclosing::where_decided(c);
 }
 
 // Rules for operations that are not simply monotone.

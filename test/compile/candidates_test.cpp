@@ -249,7 +249,7 @@ class TunableTarget final : public Target {
 };
 
 // A form replaces the default only if it is clearly faster, which a busy machine may hide, so try
-// up to three times.
+// up to ten times.
 TEST(Tuning, TheFastestFormIsKept) {
   std::optional<EmptyCache> cache(std::in_place);
   Backend b = default_backend();
@@ -266,7 +266,7 @@ TEST(Tuning, TheFastestFormIsKept) {
     return plan.variants[0].groups[0].chosen;
   };
   EXPECT_EQ(chosen(false), "nest");
-  for (int attempt = 0; attempt < 3 && chosen(true) != "nest form=1"; ++attempt) {
+  for (int attempt = 0; attempt < 10 && chosen(true) != "nest form=1"; ++attempt) {
     cache.reset();
     cache.emplace();
   }

@@ -158,8 +158,8 @@ grid loop:0 < 200
             "");
 }
 
-// Two operands of sizes that only data knows are repeated to the larger of both, which is possible
-// if they are equal or one is 1.
+// Two operands of sizes that only data knows are repeated to the larger of both, which a group
+// requires to be equal.
 TEST(Verify, SizesThatDoNotFitTogetherAreNotTried) {
   const Dim m = Dim::symbol("m", 0, 100), q = Dim::symbol("q", 0, 100);
   Function f;
@@ -167,7 +167,7 @@ TEST(Verify, SizesThatDoNotFitTogetherAreNotTried) {
   const Shape both{max(m, q)};
   f.add_result(ops::bit_or(broadcast_to(x, both), broadcast_to(y, both)), "z");
   const GroupSpec spec = spec_of(f);
-  const Sizing fits = {{"m", 5}, {"q", 1}}, other = {{"m", 4}, {"q", 19}};
+  const Sizing fits = {{"m", 5}, {"q", 5}}, other = {{"m", 4}, {"q", 19}};
   EXPECT_EQ(allowed_sizes(spec, fits, {}), fits);
   EXPECT_EQ(allowed_sizes(spec, other, std::vector{other, fits}), fits);
   const std::optional<Sizing> made = allowed_sizes(spec, other, {});

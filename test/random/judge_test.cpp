@@ -111,6 +111,38 @@ TEST(Judge, APowerHangsOnAnExponentThatMayBeWhole) {
   EXPECT_TRUE(std::isnan(enclosed(half, {-3}).high.reals[0])) << "no whole number is next to it";
 }
 
+// Rounding decides whether what a sum of cancelled numbers leaves is in the domain of a root, and
+// whether an overflowed number has a sine.
+TEST(Judge, RoundingDecidesWhatIsOutsideTheDomain) {
+  Function root;
+  Value x = root.add_param(f32({2}), "x");
+  root.add_result(ops::sqrt(x * 3.0 - x * 3.0 + x * 0x1p-30));
+  EXPECT_TRUE(enclosed(root, {0.1f, 1}).hangs_on_order(0));
+  EXPECT_TRUE(std::isnan(enclosed(root, {NAN, 1}).high.reals[0])) << "it is NaN";
+  Function wave;
+  x = wave.add_param(f32({2}), "x");
+  wave.add_result(ops::sin(x + x));
+  const Enclosure e = enclosed(wave, {INFINITY, 1.7014118e38f});
+  EXPECT_TRUE(std::isnan(e.high.reals[0])) << "it is infinite";
+  EXPECT_TRUE(e.hangs_on_order(1));
+}
+
+// Where one element is open, the others stay known; complements turn an interval around.
+TEST(Judge, BitsOfIntegersThatRoundingDecides) {
+  Function f;
+  const Value x = f.add_param(f32({2}), "x"), i = cast_to(ops::floor(x * 10.0), DType::i32);
+  f.add_result(ops::bit_not(i));
+  f.add_result(ops::bit_or(i, i * 0));
+  const std::vector<float> numbers = {2.1f, 0.5f};
+  const Array a = Array::of(DType::f32, {2}, std::span<const float>(numbers));
+  const std::vector<Enclosure> e = enclose(f, std::span(&a, 1));
+  EXPECT_EQ(e[0].low.integers, (std::vector<std::int64_t>{-22, -6}));
+  EXPECT_EQ(e[0].high.integers, (std::vector<std::int64_t>{-21, -6}));
+  EXPECT_EQ(e[1].low.integers[1], 5);
+  EXPECT_EQ(e[1].high.integers[1], 5);
+  EXPECT_LT(e[1].low.integers[0], e[1].high.integers[0]);
+}
+
 // The sum of two large numbers may be kept wider than f32 or become infinite, so the result of
 // cancelling it may be either, or NaN.
 TEST(Judge, InfinitiesOfRoundingMayCancel) {
