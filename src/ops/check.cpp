@@ -98,7 +98,9 @@ std::vector<Type> infer_equal(const Call& c, std::size_t operands, Accept accept
   expect_operands(c, operands);
   expect_same_dtype(c, 0, operands);
   expect_dtype(c, 0, accept);
-  return {Type(c.type(0).dtype, equal_shapes(c, 0, operands))};
+  std::vector<Type> out;
+  out.emplace_back(c.type(0).dtype, equal_shapes(c, 0, operands));
+  return out;
 }
 
 std::int64_t integer_attr(const Call& c, AttrName name, std::int64_t least) {

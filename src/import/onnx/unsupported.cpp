@@ -1,6 +1,8 @@
 #include "import/onnx/unsupported.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <deque>
 #include <limits>
 #include <unordered_map>
@@ -198,33 +200,46 @@ struct Rule {
 };
 constexpr std::string_view reals = "f16, bf16, f32 or f64";
 constexpr Rule rules[] = {
-    {"BitShift", is_unsigned, "unsigned integers", 2, 28},
-    {"BitwiseAnd", is_integer, "integers", 2},
-    {"BitwiseOr", is_integer, "integers", 2},
-    {"BitwiseXor", is_integer, "integers", 2},
-    {"BitwiseNot", is_integer, "integers"},
     {"And", is_bool, "bools", 2},
-    {"Or", is_bool, "bools", 2},
-    {"Xor", is_bool, "bools", 2},
-    {"Not", is_bool, "bools"},
-    {"Neg", has_sign, "signed numbers"},
-    {"MatMulInteger", is_byte, "i8 or u8", 2},
     {"Atan", is_float, reals},
     {"Bernoulli", is_float, reals},
+    {"BitShift", is_unsigned, "unsigned integers", 2, 28},
+    {"BitwiseAnd", is_integer, "integers", 2},
+    {"BitwiseNot", is_integer, "integers"},
+    {"BitwiseOr", is_integer, "integers", 2},
+    {"BitwiseXor", is_integer, "integers", 2},
     {"Det", is_float, reals},
     {"HardSigmoid", is_float, reals},
     {"HardSwish", is_float, reals},
+    {"MatMulInteger", is_byte, "i8 or u8", 2},
     {"Multinomial", is_float, reals},
+    {"Neg", has_sign, "signed numbers"},
+    {"Not", is_bool, "bools"},
+    {"Or", is_bool, "bools", 2},
     {"Softsign", is_float, reals},
     {"ThresholdedRelu", is_float, reals},
+    {"Xor", is_bool, "bools", 2},
 };
+static_assert(std::ranges::is_sorted(rules, {}, &Rule::op));
+
+// By second letter, a bit for each length of an operator with a rule. Few others share both.
+constexpr auto lengths = [] {
+  std::array<std::uint32_t, 256> of{};
+  for (const Rule& r : rules) of[static_cast<unsigned char>(r.op[1])] |= 1u << r.op.size();
+  return of;
+}();
+
+bool may_have_rule(std::string_view op) {
+  return op.size() > 1 && op.size() < 32 &&
+         (lengths[static_cast<unsigned char>(op[1])] >> op.size() & 1) != 0;
+}
 
 }  // namespace
 
 void check_dtypes(const Node& n, std::int64_t opset, const Values& operands) {
-  if (!normal_domain(n.domain).empty()) return;
-  const auto rule = std::ranges::find(rules, n.op, &Rule::op);
-  if (rule == std::end(rules) || opset >= rule->until) return;
+  if (!may_have_rule(n.op) || !normal_domain(n.domain).empty()) return;
+  const auto rule = std::ranges::lower_bound(rules, std::string_view(n.op), {}, &Rule::op);
+  if (rule == std::end(rules) || rule->op != n.op || opset >= rule->until) return;
   for (std::size_t i = 0; i < std::min(operands.size(), rule->operands); ++i)
     if (operands[i] && operands[i].type().is_tensor() && !rule->allows(operands[i].dtype()))
       throw UserError("input ", i, " (value '", n.inputs[i], "') is ", operands[i].type(),
