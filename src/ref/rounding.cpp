@@ -181,6 +181,19 @@ std::vector<const Wide*> Rounding::evaluations(std::size_t r) const {
   return out;
 }
 
+bool Rounding::has_open_sizes(std::size_t r) const {
+  return std::ranges::any_of(evaluations(r),
+                             [&](const Wide* o) { return o->dims != wide_[r].dims; });
+}
+
+bool Rounding::decides_sizes(std::size_t r) {
+  for (const int phases : {few, all}) {
+    perturb(phases);
+    if (has_open_sizes(r)) return true;
+  }
+  return false;
+}
+
 // Applies the rule again, with the largest distance of any perturbed evaluation in place of that of
 // `strict`; elements on which all evaluations agree count as decided. If that distance comes from a
 // few elements next to a tie or a step, only a few may be that far off.
@@ -188,6 +201,7 @@ bool Rounding::explains(std::size_t r, const Wide& got, const std::vector<bool>&
                         int most) {
   for (const int phases : {few, all}) {
     perturb(std::min(phases, most));
+    if (has_open_sizes(r)) return true;
     const std::vector<const Wide*> others = evaluations(r);
     if (got.is_real() ? explains_reals(got, wide_[r], others, left_out)
                       : explains_integers(got, wide_[r], others))
@@ -200,6 +214,7 @@ bool Rounding::explains(std::size_t r, const Wide& got, const std::vector<bool>&
 bool Rounding::decides_special(std::size_t r, std::size_t i) {
   for (const int phases : {few, all}) {
     perturb(phases);
+    if (has_open_sizes(r)) return true;
     const double w = wide_[r].reals[i];
     for (const Wide* o : evaluations(r))
       if (special(w) ? differ(o->reals[i], w) : special(o->reals[i])) return true;
@@ -221,6 +236,7 @@ bool Rounding::spans(std::size_t r, const Array& got, double atol, double rtol) 
   };
   for (const int phases : {few, all}) {
     perturb(phases);
+    if (has_open_sizes(r)) return true;
     bool all = true;
     for (std::size_t i = 0; all && i < numbers.reals.size(); ++i) all = is_inside(i);
     if (all) return true;
@@ -230,8 +246,9 @@ bool Rounding::spans(std::size_t r, const Array& got, double atol, double rtol) 
 
 std::vector<bool> Rounding::noise(std::size_t r) {
   perturb(all);
-  std::vector<bool> out(wide_[r].reals.size());
-  for (std::size_t i = 0; i < out.size(); ++i) {
+  const bool is_all = has_open_sizes(r);
+  std::vector<bool> out(wide_[r].reals.size(), is_all);
+  for (std::size_t i = 0; i < out.size() && !is_all; ++i) {
     double low = wide_[r].reals[i], high = low;
     bool is_finite = !special(low);
     for (const Wide* o : evaluations(r)) {

@@ -38,6 +38,8 @@ class Rounding {
   // Whether rounding decides if this element is NaN, infinite or a number: whether one of all
   // evaluations differs from the others in that.
   bool decides_special(std::size_t result, std::size_t element);
+  // Whether rounding decides the sizes of a result: whether they differ between evaluations.
+  bool decides_sizes(std::size_t result);
   // Elements of a float result that have no digit in common in all these evaluations: they consist
   // only of rounding error.
   std::vector<bool> noise(std::size_t result);
@@ -48,6 +50,7 @@ class Rounding {
 
  private:
   void perturb(int phases);
+  bool has_open_sizes(std::size_t result) const;
   std::vector<const Wide*> evaluations(std::size_t result) const;
 
   const Function& function_;

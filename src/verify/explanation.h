@@ -23,6 +23,8 @@ class Explanation {
   bool explains(std::size_t result, const Array& got) {
     return rounding_explains(result, got) || encloses(result, got);
   }
+  // For a result with other sizes than `expected` has.
+  bool explains_sizes(std::size_t result) { return rounding().decides_sizes(result); }
   // Does not use enclosures, which are too wide after a long chain of steps. `most`: evaluations.
   bool rounding_explains(std::size_t result, const Array& got, int most = Rounding::all) {
     return rounding().explains(result, widen(got), {}, most);

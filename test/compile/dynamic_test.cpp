@@ -295,5 +295,21 @@ TEST(Verification, TakesSizesThatBranchesTake) {
   EXPECT_GT(report.verified, 0);
 }
 
+// In f32, 1 plus a tiny number is 1, so none differ; in the reference's f64 all do.
+TEST(Verification, TakesSizesThatRoundingDecides) {
+  Function f;
+  Value x = f.add_param(f32({35}), "x"), more = x + 1.0;
+  Value differ = cast_to(ops::ne(more, constant_like(more, 1)), DType::i64);
+  const Dim count = Dim::symbol("count", 0, 35);
+  ops::measure(reduce_axes(ops::reduce_sum, differ, {0}),
+               {{"symbol", Dims{count}}, {"high", Dims{35}}});
+  f.add_result(slice_axis(x, 0, 0, count), "y");
+  CompileReport report;
+  compile(dynamic(f),
+          {.strategy = "cpu", .verification = Verification::model, .threads = 1, .cache = false},
+          &report);
+  EXPECT_GT(report.verified, 0);
+}
+
 }  // namespace
 }  // namespace hone
