@@ -162,6 +162,24 @@ TEST(Check, OutputsThatAreNotWhatTheFileDeclares) {
   EXPECT_EQ(contradictions(DType::f32, {"4"}, given).size(), 1u);
 }
 
+// ONNX's shape inference counts the window that begins in the padding, and files declare that.
+TEST(Check, APoolMayDeclareAWindowInThePadding) {
+  const auto contradictions = [](std::int64_t stride) {
+    ModelBuilder b;
+    b.input("x", DType::f32, {"1", "2", "8", "6"});
+    onnx_pb::Node& pool = b.node("MaxPool", {"x"}, {"y"});
+    set_ints(pool, "kernel_shape", {1, 3});
+    set_ints(pool, "strides", {stride, stride});
+    set_int(pool, "ceil_mode", 1);
+    b.output("y");
+    ModelBuilder::fill(b.model.mutable_graph()->mutable_output(0), "y", DType::f32,
+                       {"1", "2", "4", "2"});
+    return b.import().contradictions;
+  };
+  EXPECT_TRUE(contradictions(3).empty()) << "3 rows";
+  EXPECT_EQ(contradictions(1).size(), 1u);
+}
+
 TEST(Check, AgreesWithImportOnRealModels) {
   for (const auto& path : real_models()) {
     SCOPED_TRACE(path.string());

@@ -1,5 +1,8 @@
 #include "import/onnx/declared.h"
 
+#include <algorithm>
+#include <span>
+
 #include "import/onnx/tensor.h"
 
 namespace hone::onnx {
@@ -40,11 +43,35 @@ const Type* type_of(const Function& f, std::string_view name, std::size_t& at) {
   return nullptr;
 }
 
+std::span<const std::int64_t> integers_of(const Node& n, std::string_view attribute) {
+  const Attribute* const a = n.find(attribute);
+  return a ? std::span<const std::int64_t>(a->integers) : std::span<const std::int64_t>();
+}
+
+// Whether, for some size, the last window of a pool begins in the padding. Such a window does not
+// count, but ONNX's shape inference counts it.
+bool may_end_in_padding(const Node& n) {
+  const Attribute* const ceil = n.find("ceil_mode");
+  if (!ceil || ceil->integer == 0) return false;
+  const auto window = integers_of(n, "kernel_shape"), strides = integers_of(n, "strides"),
+             dilations = integers_of(n, "dilations"), pads = integers_of(n, "pads");
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    const auto at = [](std::span<const std::int64_t> list, std::size_t k, std::int64_t otherwise) {
+      return k < list.size() ? list[k] : otherwise;
+    };
+    if (at(strides, i, 1) - 1 + at(pads, window.size() + i, 0) >
+        (window[i] - 1) * at(dilations, i, 1))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string> contradictions(const Model& model, const ImportOptions& options,
                                         const std::vector<ImportedVariant>& variants) {
-  const bool are_sizes_given = !options.shapes.empty() || !options.dims.empty();
+  const bool are_sizes_compared = options.shapes.empty() && options.dims.empty() &&
+                                  std::ranges::none_of(model.graph->nodes, may_end_in_padding);
   // Results are in the order of the outputs, so each search starts at the last one found.
   std::vector<std::size_t> last(variants.size());
   std::vector<std::string> out;
@@ -53,7 +80,7 @@ std::vector<std::string> contradictions(const Model& model, const ImportOptions&
     std::string is;
     for (std::size_t v = 0; v < variants.size(); ++v) {
       const Type* type = type_of(variants[v].function, declared.name, last[v]);
-      if (type == nullptr || fits(declared, *type, !are_sizes_given)) {
+      if (type == nullptr || fits(declared, *type, are_sizes_compared)) {
         is.clear();
         break;
       }

@@ -15,7 +15,8 @@ bool fits(const ValueInfo& declared, const Type&, bool sizes_too = true);
 std::string text_of(const ValueInfo& declared);
 
 // A line for each output whose dtype, rank or fixed size contradicts the file's declaration, in any
-// variant. Sizes are not compared where the options give some: the file did not know them.
+// variant. Sizes are not compared where the options give some, since the file did not know them,
+// nor behind pools of which ONNX's shape inference may count too many windows.
 std::vector<std::string> contradictions(const Model&, const ImportOptions&,
                                         const std::vector<ImportedVariant>&);
 

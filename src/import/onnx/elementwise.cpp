@@ -146,6 +146,7 @@ Values prelu(NodeContext& c) {
     dims[0] = slope.shape()[0];
     slope = reshape_to(slope, dims);
   }
+  if (x.rank() == 0 && slope.shape().count() == Dim(1)) slope = reshape_to(slope, {});
   slope = broadcast_operand_to(c, slope, x.shape());
   return {ops::select(Values{ops::lt(x, constant_like(x, 0)), x * slope, x})};
 }

@@ -34,13 +34,15 @@ Values batch_norm_training(NodeContext& c, Value x, double epsilon) {
   Value variance = ops::variance(cast_to(x, wide), {{"axes", dims_of_axes(axes)}});
   const auto of_batch = [&](std::size_t input, Value v) { return cast_to(v, c.in(input).dtype()); };
   const auto moved = [&](std::size_t input, Value batch) {
-    const Value running = flatten(c.in(input));
-    return running * momentum + of_batch(input, batch) * (1 - momentum);
+    const bool is_f64 = c.in(input).dtype() == DType::f64;
+    const DType common = is_f64 ? DType::f64 : batch.dtype();
+    const Value running = cast_to(flatten(c.in(input)), common) * momentum;
+    return of_batch(input, running + cast_to(batch, common) * (1 - momentum));
   };
-  const Value batch_mean = of_batch(3, mean), batch_variance = of_batch(4, variance);
-  const Values operands = {x, flatten(c.in(1)), flatten(c.in(2)), batch_mean, batch_variance};
-  return {normalized(operands, epsilon), moved(3, mean), moved(4, variance), batch_mean,
-          batch_variance};
+  // The statistics are not rounded to the dtype of the running ones, since epsilon is small.
+  const Values operands = {x, flatten(c.in(1)), flatten(c.in(2)), mean, variance};
+  return {normalized(operands, epsilon), moved(3, mean), moved(4, variance), of_batch(3, mean),
+          of_batch(4, variance)};
 }
 
 // Before opset 14 the outputs select the mode, and before opset 7 `is_test` as well.
