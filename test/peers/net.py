@@ -32,6 +32,7 @@ class Net(Draws):
         self.step = 0.0          # what one step of a quantized result is worth
         self.off_by_one = False  # integers that are rounded from computed floats
         self.loose = 1           # how often the usual tolerance, where errors grow
+        self.unjudged = set()    # outputs that the specification leaves open
 
     # What families draw.
     def any_float(self):

@@ -496,7 +496,7 @@ def loop(c):
 
 
 def scan(c):
-    c.own_nodes = True
+    c.own_nodes, c.sums = True, True
     if c.opset < 9:
         raise Reject("another form")
     steps, shape = c.int(1, 4), c.shape(0, 2)

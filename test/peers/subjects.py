@@ -59,7 +59,18 @@ class Random(Subject):
             if peer not in skip and not self.results:
                 self._ask(peer, say)
 
+    def _wider(self, expected):
+        """The reference works out parts of networks of f64 in f32, so these are held to the tolerance of f32."""
+        is_f64 = np.asarray(expected).dtype == np.float64
+        return TOLERANCE[4][0] / TOLERANCE[8][0] if is_f64 and "onnxruntime" not in self.results else 1
+
+    def _may_judge(self, peer):
+        """The reference of BatchNormalization before opset 14 normalises with moved statistics, also in inference."""
+        return peer != "reference" or self.net.opset >= 14 or all(n.op_type != "BatchNormalization" for n in self.model.graph.node)
+
     def _ask(self, peer, say):
+        if not self._may_judge(peer):
+            return
         say(peer)
         results = [self._result(peer, r) for r in self.runs]
         if any(r is not None for r in results):
@@ -83,7 +94,9 @@ class Random(Subject):
 
     def _first(self, got, expected):
         for output, a, b in zip(self.model.graph.output, got, expected):
-            if problem := differs(a, b, self.net.step, self.net.off_by_one, self.net.loose):
+            if output.name in self.net.unjudged:
+                continue
+            if problem := differs(a, b, self.net.step, self.net.off_by_one, self.net.loose * self._wider(b)):
                 return f"{output.name}: {problem}"
         return None
 
