@@ -91,6 +91,8 @@ std::string tried_text(const Tried& t, const SecondReading& reading, double read
   if (reading.alone > 0) out += cat(" (", reading.alone, " alone on small operands)");
   out += cat(" in ", milliseconds(reading_ms), "; ", t.kernels + t.kernels_before, " kernels");
   if (t.kernels_before > 0) out += cat(" (", t.kernels_before, " in earlier runs)");
+  if (t.kernels_shortly > 0)
+    out += cat(" (", t.kernels_shortly, " on fewer inputs, because the time was up)");
   out += cat(" in ", milliseconds(t.kernels_ms));
   if (t.inputs.empty())
     return out + "; the model was not run as a whole" +

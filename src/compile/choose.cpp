@@ -135,6 +135,7 @@ std::vector<Choice> Chooser::operator()(const Schedule& schedule, const Trials& 
   for (Contest& c : contests) made_.emplace(c.key, choice_of(c, trials));
   c_.report.verified = verified_;
   c_.report.verified_from_cache = verified_from_cache_;
+  c_.report.verified_shortly = verified_shortly_;
   std::vector<Choice> out;
   for (const std::string& key : keys) out.push_back(made_.at(key));
   for (const ScheduledGroup& g : schedule.groups) {
@@ -280,10 +281,12 @@ void Chooser::verify_option(const GroupSpec& spec, Option& option, const Trials&
   if (!check)
     return log_warning(cat("candidate ", option.record.name, " for ", name_of(option.candidate),
                            " is not verified: no sizes were found that its operands allow"));
+  const auto start = std::chrono::steady_clock::now();
+  CheckTime time{check_time_left()};
   try {
     suspects_.watch(suspect_key(spec, option), option.record.name, [&] {
       Comparison c = verify(spec, option.candidate, c_.compile, trial_memory_, *check,
-                            sizes.check_also, option.rounded ? &*option.rounded : nullptr);
+                            sizes.check_also, option.rounded ? &*option.rounded : nullptr, &time);
       option.record.error = c.max_rel_error;
       if (!c.ok) option.record.refused = cat(wrong, c);
     });
@@ -292,9 +295,17 @@ void Chooser::verify_option(const GroupSpec& spec, Option& option, const Trials&
   } catch (const UserError& e) {
     option.record.refused = e.what();
   }
+  check_time_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   if (option.is_out()) return;
   ++verified_;
+  if (time.is_shortened) ++verified_shortly_;
   c_.store.verdicts.store(key, std::as_bytes(std::span(&option.record.error, 1)));
+}
+
+std::chrono::nanoseconds Chooser::check_time_left() const {
+  constexpr std::chrono::seconds most_each{1}, most_together{20};
+  const std::chrono::nanoseconds left = most_together - std::chrono::nanoseconds(check_time_);
+  return std::clamp<std::chrono::nanoseconds>(left, std::chrono::nanoseconds(0), most_each);
 }
 
 Hash128 Chooser::suspect_key(const GroupSpec& spec, const Option& option) const {

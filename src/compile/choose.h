@@ -88,6 +88,8 @@ class Chooser {
   void settle(Contest&, const Trials&);
   bool passes(const GroupSpec&, Option&, const Trials&);
   void verify_option(const GroupSpec&, Option&, const Trials&);
+  // For the check of a candidate.
+  std::chrono::nanoseconds check_time_left() const;
   Hash128 suspect_key(const GroupSpec&, const Option&) const;
   std::string kernels_text(const Candidate&) const;
   Hash128 verdict_key(const GroupSpec&, const Candidate&, const Trials&) const;
@@ -119,7 +121,8 @@ class Chooser {
   std::shared_ptr<TrialMemory> trial_memory_;
   GroupTimes times_;
   Suspects suspects_;
-  std::atomic<int> verified_{0}, verified_from_cache_{0};
+  std::atomic<int> verified_{0}, verified_from_cache_{0}, verified_shortly_{0};
+  std::atomic<std::int64_t> check_time_{0};  // nanoseconds of all threads
   std::unordered_map<std::string, Choice> made_;
 };
 

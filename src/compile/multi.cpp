@@ -60,8 +60,8 @@ void add_numbers(CompileReport& to, const CompileReport& from) {
   for (auto of : {&R::passes_ms, &R::schedule_ms, &R::codegen_ms, &R::verify_ms, &R::measure_ms,
                   &R::prepare_ms})
     to.*of += from.*of;
-  for (auto of : {&R::compiled, &R::from_cache, &R::verified, &R::verified_from_cache, &R::whole,
-                  &R::whole_from_cache, &R::library_groups})
+  for (auto of : {&R::compiled, &R::from_cache, &R::verified, &R::verified_from_cache,
+                  &R::verified_shortly, &R::whole, &R::whole_from_cache, &R::library_groups})
     to.*of += from.*of;
 }
 

@@ -183,13 +183,21 @@ class Optimizer {
       if (!guards_hold(v.guards, sizes)) continue;
       const double gmac = static_cast<double>(flops_at(flops_of(v.function), sizes)) / 2e9;
       const bool is_asked_for = request_.compile.verification == Verification::model;
-      const bool is_judge = is_asked_for && gmac <= request_.most_verified_gmac;
-      if (is_asked_for && !is_judge)
-        say(cat("whole-model verification is skipped: ", gmac, " G multiply-adds are above ",
-                request_.most_verified_gmac));
+      const std::int64_t bytes = bytes_to_evaluate(v.function, sizes), most = most_bytes();
+      if (gmac > request_.most_verified_gmac)
+        not_judged_ = cat(gmac, " G multiply-adds are above ", request_.most_verified_gmac);
+      else if (bytes > most)
+        not_judged_ = cat("the reference needs ", bytes, " bytes, more than ", most);
+      const bool is_judge = is_asked_for && not_judged_.empty();
+      if (is_asked_for && !is_judge) say("whole-model verification is skipped: " + not_judged_);
       references_.push_back({inputs, sizes, &v, is_judge, false});
       return;
     }
+  }
+
+  // The memory that the reference may use: as much as the plan may, or a quarter of the machine's.
+  std::int64_t most_bytes() const {
+    return request_.compile.max_memory ? *request_.compile.max_memory : usable_memory() / 4;
   }
 
   // Adds one more set of sizes with made-up numbers for each variant with symbols. Skips inputs
@@ -321,6 +329,7 @@ class Optimizer {
     compare(e);
     e.tried.kernels = e.report.verified;
     e.tried.kernels_before = e.report.verified_from_cache;
+    e.tried.kernels_shortly = e.report.verified_shortly;
     e.tried.kernels_ms = e.report.verify_ms;
     e.tried.model_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   }
@@ -368,19 +377,28 @@ class Optimizer {
         if (!r.is_made_up) e.errors.push_back(error);
       }
     }
-    if (runs.empty()) return;
+    if (runs.empty()) {
+      e.tried.left_out = not_judged_;
+      return;
+    }
     if (slowest > most_repeated) {
       e.tried.left_out = "one run takes more than a second";
       say(cat("it is not run again on other threads and in other memory: ", e.tried.left_out));
       return;
     }
-    std::ranges::copy(repeat_threads, std::back_inserter(e.tried.threads));
     // A plan that is right once may still fail in repeated runs.
     const Hash128 key = hash128(keys);
-    if (store_->verdicts.find(key)) return;
+    if (const auto known = store_->verdicts.find(key)) {
+      for (const std::byte threads : *known)
+        e.tried.threads.push_back(std::to_integer<int>(threads));
+      return;
+    }
     add_extreme_run(e, runs);
-    check_repeats(Executable::load(e.plan, open_devices(*e.plan)), runs);
-    store_->verdicts.store(key, {});
+    e.tried.threads =
+        check_repeats(Executable::load(e.plan, open_devices(*e.plan)), runs, most_repeated);
+    std::vector<std::byte> tried;
+    for (const int threads : e.tried.threads) tried.push_back(static_cast<std::byte>(threads));
+    store_->verdicts.store(key, tried);
   }
 
   // Whether a plan may refuse these inputs: made-up ones that no strategy accepted, if the
@@ -460,10 +478,10 @@ class Optimizer {
       Comparison c = r.expected->accept(i, widen(got[i]));
       if (!c.ok) {
         const Function& f = r.variant->function;
-        const bool is_explained =
-            c.problem.empty() && (is_medium(f, r.sizes) ? rounding.explains(i, got[i])
-                                                        : rounding.rounding_explains(
-                                                              i, got[i], evaluations(f, r.sizes)));
+        const bool is_explained = !c.problem.empty()      ? rounding.explains_sizes(i)
+                                  : is_medium(f, r.sizes) ? rounding.explains(i, got[i])
+                                                          : rounding.rounding_explains(
+                                                                i, got[i], evaluations(f, r.sizes));
         if (!is_explained) refuse(e, r, i, c);
         c.limit = std::max(c.limit, c.max_abs_error);
       }
@@ -694,6 +712,7 @@ class Optimizer {
   std::vector<std::string> assumptions_;  // of inputs that were made up
   bool has_chosen_reals_ = false;         // among them
   std::string no_inputs_;                 // why there are none
+  std::string not_judged_;                // why the reference does not judge given inputs
   TimingRecord timing_;
   static constexpr int least_rounds = 10;  // enough to separate times from noise
   static constexpr int most_repeats = 2;   // of timing everything
@@ -706,9 +725,13 @@ Json to_json(const Tried& t) {
   Json inputs = Json::Array{}, threads = Json::Array{};
   for (const std::string& s : t.inputs) inputs.push(s);
   for (int n : t.threads) threads.push(n);
-  return Json::Object{{"kernels", t.kernels},       {"kernels_known", t.kernels_before},
-                      {"kernels_ms", t.kernels_ms}, {"model_ms", t.model_ms},
-                      {"inputs", inputs},           {"threads", threads},
+  return Json::Object{{"kernels", t.kernels},
+                      {"kernels_known", t.kernels_before},
+                      {"kernels_shortly", t.kernels_shortly},
+                      {"kernels_ms", t.kernels_ms},
+                      {"model_ms", t.model_ms},
+                      {"inputs", inputs},
+                      {"threads", threads},
                       {"left_out", t.left_out}};
 }
 

@@ -100,8 +100,10 @@ class Perturber {
   }
 
   // Equal numbers are rounded equally, so the errors of a whole tensor may have the same sign and
-  // add up.
+  // add up. In every other such evaluation all operations have the same: where a kernel always
+  // rounds down, its errors add up along a chain.
   double sign() const {
+    if (phase_ % 6 == 5) return phase_ % 12 == 5 ? 1 : -1;
     const auto mixed = static_cast<std::uint64_t>(phase_ * 131 + uses_) * 0x9e3779b97f4a7c15;
     return mixed >> 63 ? 1 : -1;
   }

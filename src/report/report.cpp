@@ -152,7 +152,8 @@ class ReportWriter {
                         {"compiled", r.compiled},
                         {"from_cache", r.from_cache},
                         {"verified", r.verified},
-                        {"verified_from_cache", r.verified_from_cache}};
+                        {"verified_from_cache", r.verified_from_cache},
+                        {"verified_shortly", r.verified_shortly}};
   }
 
   Json errors() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -20,6 +21,8 @@
 namespace hone {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 // Groups with more work or elements than this are checked on sampled elements, fewer if each needs
 // much work: the interpreter is slow, and a check should take at most a fifth of the compilation
@@ -214,8 +217,9 @@ class Check {
  public:
   Check(const GroupSpec& spec, const Dim& flops, const Candidate& candidate, KernelCode& compile,
         const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes, Fill first,
-        const Function* rounded)
+        const Function* rounded, Clock::time_point end)
       : flops_(size_of(flops, sizes)),
+        end_(end),
         is_one_launch_(is_one_launch(candidate)),
         packs_some_(is_one_launch_ && flops_ > most_run_flops && chunks_->pack_for_some(candidate)),
         trial_(spec, candidate, compile, memory, chunks_, sizes, first, seed, Trial::Use::check),
@@ -228,20 +232,24 @@ class Check {
     is_each_extreme_ = flops_ <= most_each_extreme_flops || has_narrowing_cast(f);
     most_elements_ = most_elements(f, flops_);
     Comparison worst = compared(Fill::random);
+    if (is_out_of_time()) return worst;
     if (worst.ok && chunks_->were_several()) compare_backwards(Fill::random);
     for (Fill fill : {Fill::negative, Fill::tiny, Fill::wide, extreme_}) {
+      if (is_out_of_time()) return worst;
       if (flops_ > (is_extreme(fill) ? most_extreme_flops : most_varied_flops)) continue;
       trial_.refill(fill, seed);
       keep_worst(worst, compared(fill));
     }
     if (is_small_) draw_again(worst);
+    if (is_out_of_time()) return worst;
     if (trial_.has_mask() && flops_ <= most_extreme_flops) {
       trial_.refill(Fill::hiding, seed);
       keep_worst(worst, compared(Fill::hiding));
     }
-    if (flops_ > most_extreme_flops) compare_rare(worst);
+    if (flops_ > most_extreme_flops && !is_out_of_time()) compare_rare(worst);
     return worst;
   }
+  bool was_shortened() const { return was_shortened_; }
 
   // Compares sampled elements of one run, and its chunks in another order.
   Comparison once(Fill fill) {
@@ -260,6 +268,14 @@ class Check {
   }
 
  private:
+  // Small groups of few nodes take little time and show most.
+  bool is_out_of_time() {
+    constexpr std::size_t few_nodes = 2'000;
+    const bool is_quick = is_small_ && meaning_.function().graph().node_count() <= few_nodes;
+    was_shortened_ = was_shortened_ || (!is_quick && Clock::now() > end_);
+    return was_shortened_;
+  }
+
   // Such a cast may round to the wrong neighbor without showing in a sum of errors.
   static bool has_narrowing_cast(const Function& f) {
     return std::ranges::any_of(live_nodes(f), [&](NodeId n) {
@@ -277,13 +293,14 @@ class Check {
     return all;
   }
 
-  // Evaluating an element alone takes several times as long as one of many. So if a few results
-  // need a large part of all computed elements, everything is evaluated, unless that takes much
-  // memory.
+  // Evaluating an element alone takes several times as long as one of many, and evaluating
+  // everything takes as long as all nodes have elements, or as they have operations. So if a few
+  // results need a large part of that, everything is evaluated, unless that takes much memory.
   static std::int64_t most_elements(const Function& f, std::int64_t flops) {
     constexpr std::int64_t most_wide_elements = 1 << 27;
-    return elements_of(f) > most_wide_elements ? std::numeric_limits<std::int64_t>::max()
-                                               : std::max(most_whole_flops, flops / 8);
+    const std::int64_t elements = elements_of(f);
+    return elements > most_wide_elements ? std::numeric_limits<std::int64_t>::max()
+                                         : std::max({most_whole_flops, flops / 8, elements / 4});
   }
 
   Comparison compared(Fill fill) {
@@ -419,6 +436,8 @@ class Check {
   }
 
   std::int64_t flops_;
+  Clock::time_point end_;
+  bool was_shortened_ = false;
   std::shared_ptr<Chunks> chunks_ =
       std::make_shared<Chunks>(std::clamp(flops_ / most_run_flops, least_apart, most_apart));
   bool is_one_launch_, packs_some_;
@@ -536,10 +555,12 @@ std::optional<Sizing> allowed_sizes(const GroupSpec& spec, const Sizing& wanted,
 
 Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode& compile,
                   const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes,
-                  std::span<const Sizing> others, const Function* rounded) {
+                  std::span<const Sizing> others, const Function* rounded, CheckTime* time) {
   const Dim flops = ideal_flops(spec.function);
-  Comparison worst =
-      Check(spec, flops, candidate, compile, memory, sizes, Fill::random, rounded).all();
+  const Clock::time_point end = time ? Clock::now() + time->most : Clock::time_point::max();
+  Check first(spec, flops, candidate, compile, memory, sizes, Fill::random, rounded, end);
+  Comparison worst = first.all();
+  if (time) time->is_shortened = first.was_shortened();
   if (spec.function.symbols().empty()) return worst;
   Evaluator evaluator(spec.function);
   const Fill fills[] = {Fill::random, Fill::negative,
@@ -555,7 +576,7 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
     if (!worst.ok) worst.problem = cat("at ", sizes_text(spec.function, at), ": ", worst);
   };
   const auto check_at = [&](const Sizing& at, Fill fill) {
-    return Check(spec, flops, candidate, compile, memory, at, fill, rounded);
+    return Check(spec, flops, candidate, compile, memory, at, fill, rounded, end);
   };
   for (const Sizing& other : others) {
     if (!worst.ok) return worst;
@@ -572,8 +593,12 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
       check(other, [&] { return check_at(other, fill).once(given->expected, fill); });
   }
   if (!accepts_all(spec.function)) return worst;
-  for (const Sizing& other : larger_sizes(spec.function, std::move(larger)))
-    if (worst.ok) check(other, [&] { return check_at(other, Fill::random).once(Fill::random); });
+  for (const Sizing& other : larger_sizes(spec.function, std::move(larger))) {
+    const bool is_late = Clock::now() > end;
+    if (time && is_late) time->is_shortened = true;
+    if (worst.ok && !is_late)
+      check(other, [&] { return check_at(other, Fill::random).once(Fill::random); });
+  }
   return worst;
 }
 

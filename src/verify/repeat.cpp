@@ -267,19 +267,28 @@ bool have_one_size(const Repeat& a, const Repeat& b) {
 
 }  // namespace
 
-void check_repeats(const std::shared_ptr<const Executable>& executable,
-                   const std::vector<Repeat>& all) {
-  if (all.empty()) return;
+std::vector<int> check_repeats(const std::shared_ptr<const Executable>& executable,
+                               const std::vector<Repeat>& all, std::chrono::nanoseconds most_time) {
+  if (all.empty()) return {};
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<int> done;
   // The cost of a run grows with its bytes.
   const auto bytes = [](const Repeat& r) { return bytes_of(r.inputs) + bytes_of(r.results); };
   const auto [least, most] = std::ranges::minmax_element(all, {}, bytes);
-  for (const int threads : repeat_threads) check_threads(executable, all, *least, *most, threads);
-  if (!std::ranges::all_of(executable->devices(), &Device::shares_host_memory)) return;
+  for (const int threads : repeat_threads) {
+    if (std::chrono::steady_clock::now() - start > most_time &&
+        threads != std::ranges::max(repeat_threads))
+      continue;
+    check_threads(executable, all, *least, *most, threads);
+    done.push_back(threads);
+  }
+  if (!std::ranges::all_of(executable->devices(), &Device::shares_host_memory)) return done;
   if (!have_one_size(*least, *most)) check_kept(executable, *least, *most);
   // With numbers of another kind, if there are any of the same sizes.
   const auto other = std::ranges::find_if(
       all, [&](const Repeat& r) { return &r != &all.back() && have_one_size(r, all.back()); });
   check_two_sessions(executable, other == all.end() ? *least : *other, all.back());
+  return done;
 }
 
 }  // namespace hone

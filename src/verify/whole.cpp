@@ -1,6 +1,7 @@
 #include "verify/whole.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <sstream>
 
@@ -200,6 +201,27 @@ bool is_within(const Function& f, const Sizing& given, std::int64_t most_flops,
 
 }  // namespace
 
+std::int64_t bytes_to_evaluate(const Function& f, const Sizing& given) try {
+  const Sizing sizes = with_measured(given, measured_sizes(f.graph()), f.graph().checks());
+  const auto elements = [&](const Type& t) {
+    return t.is_tensor() ? size_of(t.shape.count(), sizes) : 0;
+  };
+  // Parameters, constants and results, and the results of the largest node.
+  std::int64_t all = 0, most = 0;
+  for (const Function::Param& p : f.params()) all += elements(p.value.type());
+  for (const Function::Result& r : f.results()) all += elements(r.value.type());
+  for (NodeId n : live_nodes(f)) {
+    std::int64_t made = 0;
+    for (std::size_t i = 0; i < f.graph().result_count(n); ++i)
+      made += elements(f.graph().type(n, i));
+    if (&f.graph().op(n) == &ops::constant) all += made;
+    most = std::max(most, made);
+  }
+  return (all + most) * byte_size(DType::f64);
+} catch (const UserError&) {
+  return 0;  // a body measures a size of its own, so nothing is known
+}
+
 bool is_small(const Function& f, const Sizing& sizes) {
   return is_within(f, sizes, 200'000, 256 << 10);
 }
@@ -257,7 +279,11 @@ bool check_whole(const Function& f, const Sizing& sizes, const OtherSizes& other
   Session session(executable, {.pool = pool});
   std::vector<Repeat> runs;
   Evaluator evaluate(f);
+  // Only functions of very many nodes take as long.
+  constexpr std::chrono::seconds most_time{5};
+  const auto end = std::chrono::steady_clock::now() + most_time;
   const auto check = [&](const Sizing& at, Fill fill, std::int64_t draw = 0) {
+    if (!runs.empty() && std::chrono::steady_clock::now() > end) return;
     std::optional<Inputs> inputs = accepted_inputs(f, evaluate, at, fill, draw);
     if (!inputs) return;
     std::vector<Array> got;
@@ -289,7 +315,7 @@ bool check_whole(const Function& f, const Sizing& sizes, const OtherSizes& other
   if (is_small(f, few))
     for (std::int64_t draw = 0; draw < extreme_draws_of(f, few); ++draw)
       check(few, extreme_of(keeps_denormals), draw);
-  if (is_small(f, sizes)) check_repeats(executable, runs);
+  if (is_small(f, sizes)) check_repeats(executable, runs, most_time);
   return !runs.empty();
 }
 

@@ -27,6 +27,8 @@ std::int64_t flops_at(const Dim& flops, const Sizing&);
 bool is_small(const Function&, const Sizing&);
 // One evaluation is cheap compared with a compilation; no such loop.
 bool is_medium(const Function&, const Sizing&);
+// About how many bytes the reference needs at least for these sizes, in f64.
+std::int64_t bytes_to_evaluate(const Function&, const Sizing&);
 // Whether it, or a body in it, has a loop whose iteration count depends on data.
 bool has_loop(const Function&);
 // Whether rounding may move a value to the next integer, as in quantized models.

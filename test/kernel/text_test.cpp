@@ -179,6 +179,27 @@ TEST(KernelText, RefusesByLineAndSaysWhatIsExpected) {
   }
 }
 
+// Sizes that are large enough to show it are not run, so bounds must prove it.
+TEST(KernelText, APositionMustFitItsRegister) {
+  const auto kernel = [](std::int64_t rows, std::string_view dtype) {
+    const std::int64_t elements = rows * 70'000;
+    return parse_kernel(cat("kernel k\np0: f32[", elements, "] strides [1]\np1: f32[", rows,
+                            "] strides [1] written\nchunks ", rows, "\ngrid loop:0 < ", rows,
+                            "\n  %0 = cast ", dtype, " i64(loop:0)\n  %1 = mul %0 ", dtype,
+                            "(70000)\n  %2 = cast i64 %1\n  var r0: i64 in 0..", elements,
+                            " = %2\n  %3 = load f32 p0[reg:0]\n  p1[loop:0] = %3\n"));
+  };
+  EXPECT_NO_THROW(check(kernel(30'000, "i32")));
+  EXPECT_NO_THROW(check(kernel(31'000, "i64")));
+  try {
+    check(kernel(31'000, "i32"));
+    FAIL() << "positions up to 2'169'930'000 are computed in 32 bits";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string_view(e.what()).find("is computed in i32"), std::string_view::npos)
+        << e.what();
+  }
+}
+
 // Text with a part removed is refused or is another kernel: no other exception is thrown.
 TEST(KernelText, AnyPartMayBeMissing) {
   std::string text(every_statement.substr(0, every_statement.find("chunks")));
