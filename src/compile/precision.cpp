@@ -12,6 +12,7 @@
 #include "runtime/session.h"
 #include "verify/made_inputs.h"
 #include "verify/overflow.h"
+#include "verify/sizes.h"
 #include "verify/whole.h"
 
 namespace hone {
