@@ -247,6 +247,9 @@ TEST(Operators, OfIntegersAndBools) {
   expect_numbers(OneNode("Mod").in(x).in(y).set(integer("fmod", 1)).one(), {1, -1, 1, -1});
   Array base = i64({2, 3, -2, 9}), half = real_array({4}, {3, 0.5, 2, 0.5});
   expect_numbers(OneNode("Pow").in(base).in(half).one(), {8, 1, 4, 3});
+  // In f16 the exponent would be 0.
+  Array zero = Array::zeros(DType::f16, {1}), tiny = real_array({1}, {1e-9});
+  expect_numbers(OneNode("Pow").in(zero).in(tiny).one(), {0});
   Array a = bools({0, 0, 1, 1}), b = bools({0, 1, 0, 1});
   expect_numbers(OneNode("And").in(a).in(b).one(), {0, 0, 0, 1});
   expect_numbers(OneNode("Or").in(a).in(b).one(), {0, 1, 1, 1});

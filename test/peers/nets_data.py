@@ -62,6 +62,7 @@ def nan_inside(n):
             n.out(n.op("CumSum", x, n.const(1, np.int64)))
         elif use == "MaxPool":
             n.out(n.op("MaxPool", n.op("Unsqueeze", x, n.ints(0)), kernel_shape=[2]))
+            n.unjudged.add(n.outputs[-1])  # the page does not say what the maximum of NaN is
         elif use == "cast":
             n.out(n.op("Cast", x, to=n.pick([1, 10, 11])))
         elif use == "Unique":

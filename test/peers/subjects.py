@@ -154,12 +154,13 @@ class Stored(Subject):
         self.runs = [given.get(k, {}) for k in sorted(given)] or [{}]
         self.expected = [expected.get(k, {}) for k in range(len(self.runs))]
         self.text, self.results = os.path.relpath(path, ROOT), {"onnxruntime": expected}
+        self.is_half = "float16" in os.path.basename(path)
         self.is_quantized = any(word in os.path.basename(path).lower() for word in QUANTIZED)
 
     def wrong(self, run, got, say):
         for output, a in zip(self.model.graph.output, got):
             b = self.expected[run].get(output.name)
-            if b is not None and (problem := differs(a, b, 0.03 if self.is_quantized else 0, self.is_quantized)):
+            if b is not None and (problem := differs(a, b, 0.03 if self.is_quantized else 0, self.is_quantized, 20 if self.is_half else 1)):
                 return f"{output.name}: {problem}"
         return None
 

@@ -54,9 +54,19 @@ Values power(NodeContext& c) {
   const DType dtype = x.dtype();
   if (!is_float(dtype) && is_float(y.dtype()))
     return {cast_to(ops::pow(cast_to(x, DType::f64), cast_to(y, DType::f64)), dtype)};
-  y = cast_to(y, dtype);
-  if (uniform_number(y) == 2.0) return {ops::square(x)};
-  return {ops::pow(x, y)};
+  if (uniform_number(cast_to(y, dtype)) == 2.0) return {ops::square(x)};
+  if (!is_float(dtype) || y.dtype() == dtype) return {ops::pow(x, cast_to(y, dtype))};
+  // In the dtype of the base the exponent may become 0, or a whole number.
+  const bool is_f64 = dtype == DType::f64 || y.dtype() == DType::f64;
+  const DType common = is_f64 ? DType::f64 : DType::f32;
+  return {cast_to(ops::pow(cast_to(x, common), cast_to(y, common)), dtype)};
+}
+
+// Of integers, too.
+Values erf_import(NodeContext& c) {
+  const Value x = c.in(0);
+  if (is_float(x.dtype())) return {ops::erf(x)};
+  return {cast_to(ops::erf(cast_to(x, DType::f32)), x.dtype())};
 }
 
 template <const Op& op>
@@ -267,6 +277,7 @@ constexpr ImportEntry elementwise_table[] = {
     {"Clip", clip},
     {"LeakyRelu", leaky_relu},
     {"PRelu", prelu},
+    {"Erf", erf_import},
     {"Elu", elu},
     {"HardSigmoid", hard_sigmoid},
     {"HardSwish", hard_swish, 14},

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "host/regex.h"
+#include "import/onnx/broadcast.h"
 #include "import/onnx/context.h"
 #include "import/onnx/dynamic.h"
 #include "ops/host.h"
@@ -24,7 +25,8 @@ Value text_operand(NodeContext& c, std::size_t i) {
 }
 
 Values string_concat(NodeContext& c) {
-  return {joined(ops::text_concat, text_operand(c, 0), text_operand(c, 1))};
+  const auto [a, b] = broadcast_operands(c, text_operand(c, 0), text_operand(c, 1));
+  return {ops::text_concat(a, b)};
 }
 
 Values regex_full_match(NodeContext& c) {

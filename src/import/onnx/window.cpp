@@ -353,9 +353,10 @@ Values lp_pool(NodeContext& c) {
   const double p = power_of(c);
   Window w = pool_window(c, c.in(0).shape());
   add_overhang(c, w, c.in(0).shape());
+  const Value x = c.in(0), wide = cast_to(x, sum_dtype(x.dtype()));
   Value sums = ops::reduce_window(
-      powers(c.in(0), p), window_over(w.size, w.strides, w.dilations, w.pads_low, w.pads_high));
-  return {root(sums, p)};
+      powers(wide, p), window_over(w.size, w.strides, w.dilations, w.pads_low, w.pads_high));
+  return {cast_to(root(sums, p), x.dtype())};
 }
 
 // Divides by a power of the mean square over neighbouring channels.
@@ -393,7 +394,8 @@ Values global_max_pool(NodeContext& c) {
 
 Values global_lp_pool(NodeContext& c) {
   const double p = power_of(c);
-  return {root(sum_over(powers(c.in(0), p), spatial_axes(c), true), p)};
+  const Value x = c.in(0), wide = cast_to(x, sum_dtype(x.dtype()));
+  return {cast_to(root(sum_over(powers(wide, p), spatial_axes(c), true), p), x.dtype())};
 }
 
 constexpr ImportEntry window_table[] = {

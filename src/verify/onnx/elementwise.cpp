@@ -33,11 +33,20 @@ double element(const Numbers& n, const Sizes& index) {
   return n.values[static_cast<std::size_t>(at)];
 }
 
+// Whether a large integer, which numbers.h limits, stands for another.
+bool is_unknown_whole(DType t, double x) {
+  return is_integer(t) && bit_size(t) == 64 && std::fabs(x) >= most_whole;
+}
+
 template <class F>
 Numbers joined(const Numbers& a, const Numbers& b, DType t, F f) {
   Numbers out{t, broadcast_dims(a.dims, b.dims), {}};
   for_index(out.dims, [&](const Sizes& index) {
-    out.values.push_back(f(element(a, index), element(b, index)));
+    const double x = element(a, index), y = element(b, index);
+    if (is_unknown_whole(a.dtype, x) || is_unknown_whole(b.dtype, y))
+      out.add_open();
+    else
+      out.values.push_back(f(x, y));
   });
   return out;
 }
@@ -185,8 +194,7 @@ std::vector<Numbers> bit_shift(Call& c) {
   const bool is_left = c.text("direction", "") == "LEFT";
   const int bits = bit_size(c.in(0).dtype);
   return {joined(c.in(0), c.in(1), c.in(0).dtype, [&](double x, double by) {
-    // Before version 28 the page does not say; and a large x is not known exactly (numbers.h).
-    if (by < 0 || by >= bits || std::fabs(x) >= 0x1p53 - 1) return std::nan("");
+    if (by < 0 || by >= bits) return std::nan("");  // before version 28 the page does not say
     return is_left ? std::fmod(std::ldexp(x, static_cast<int>(by)), std::ldexp(1, bits))
                    : std::floor(std::ldexp(x, -static_cast<int>(by)));
   })};
@@ -258,6 +266,13 @@ double wrapped(double x, DType to) {
   return is_signed(to) && low >= span / 2 ? low - span : low;
 }
 
+// Rounded to a float dtype.
+double as_stored(DType t, double x) {
+  if (t == DType::f32) return static_cast<double>(static_cast<float>(x));
+  if (t == DType::f16) return rounded_to(halves[0], false, x);
+  return t == DType::bf16 ? rounded_to(halves[1], false, x) : x;
+}
+
 // The number that a string spells. Other strings, and integers that a double does not hold, are not
 // judged.
 double number_in(double text) {
@@ -287,6 +302,13 @@ std::vector<Numbers> cast_as(Call& c, DType to) {
   std::vector<Numbers> out =
       mapped(c, [&](double x) { return number(is_text ? number_in(x) : x); });
   out[0].dtype = to;
+  // What is cast may have been rounded to its dtype or not, which decides beside an integer.
+  const DType from = c.in(0).dtype;
+  if (is_float(from) && !is_float(to))
+    for (std::size_t i = 0; i < out[0].values.size(); ++i)
+      if (number(as_stored(from, c.in(0).values[i])) != out[0].values[i]) out[0].leave_open(i);
+  for (std::size_t i = 0; i < out[0].values.size(); ++i)
+    if (is_unknown_whole(from, c.in(0).values[i])) out[0].leave_open(i);
   return out;
 }
 

@@ -154,6 +154,7 @@ std::vector<Numbers> slice(Call& c) {
     const std::size_t a = c.axis(axes ? axes->at(i) : static_cast<std::int64_t>(i), c.rank());
     const std::int64_t size = x.dims[a];
     step[a] = c.has(4) ? c.list(4).at(i) : 1;
+    if (size == 0) continue;
     const auto inside = [&](std::int64_t at, std::int64_t low, std::int64_t high) {
       return std::clamp(at < 0 ? at + size : at, low, high);
     };

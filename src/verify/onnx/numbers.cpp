@@ -24,8 +24,12 @@ double allowed_difference(const Numbers& n) {
   double most = 0;
   for (std::size_t i = 0; i < n.values.size(); ++i)
     if (std::isfinite(n.values[i]) && !n.is_open(i)) most = std::max(most, std::fabs(n.values[i]));
-  constexpr double least_half = 0x1p-24;
-  return tolerance(n.dtype) * most + (n.dtype == DType::f16 ? least_half : 0);
+  // What is below the least normal number, or the least number, may become zero.
+  constexpr double least_half = 0x1p-24, least_single = 0x1p-126;
+  const bool is_single = n.dtype == DType::f32 || n.dtype == DType::bf16;
+  return tolerance(n.dtype) * most + (n.dtype == DType::f16 ? least_half
+                                      : is_single           ? least_single
+                                                            : 0);
 }
 
 double largest_number(DType t) {
