@@ -23,7 +23,7 @@ peers: setup
 	@tools/shapes build/release
 	@tools/exported build/release
 	@tools/peers build/release --reports
-	@tools/peers build/release --optimize --seconds 200
+	@tools/peers build/release --optimize --seconds 100
 
 # That each file compiles without the others of a unity build and without precompiled headers.
 single: setup

@@ -679,12 +679,11 @@ TEST(SecondReading, LeavesOpenWhatItsNumbersDoNotHold) {
         {"y", {f, {0}, {}}}}}};
   for (const Example& e : agree) EXPECT_EQ(check(e.node, e.values).wrong, "") << e.node.op;
   // What is known is still judged.
-  std::vector<Example> wrong(agree.begin(), agree.begin() + 5);
+  std::vector<Example> wrong(agree.begin(), agree.begin() + 4);
   wrong[0].values["y"].values[1] = 0;
   wrong[1].values["y"].values[1] = 7;
   wrong[2].values["y"].values[1] = 4;
   wrong[3].values["y"].values[1] = 3;
-  wrong[4].values["y"].values[1] = 500'100'000;
   for (const Example& e : wrong) EXPECT_NE(check(e.node, e.values).wrong, "") << e.node.op;
 }
 
