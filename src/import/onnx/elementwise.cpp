@@ -277,7 +277,7 @@ constexpr ImportEntry elementwise_table[] = {
     {"Clip", clip},
     {"LeakyRelu", leaky_relu},
     {"PRelu", prelu},
-    {"Erf", erf_import},
+    {"Erf", erf_import, 9},
     {"Elu", elu},
     {"HardSigmoid", hard_sigmoid},
     {"HardSwish", hard_swish, 14},
