@@ -21,7 +21,6 @@ peers: setup
 	@cmake --build --preset release --target hone
 	@tools/peers build/release
 	@tools/shapes build/release
-	@tools/exported build/release
 	@tools/peers build/release --reports
 	@tools/peers build/release --optimize --seconds 100
 
