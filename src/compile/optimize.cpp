@@ -184,12 +184,14 @@ class Optimizer {
       const double gmac = static_cast<double>(flops_at(flops_of(v.function), sizes)) / 2e9;
       const bool is_asked_for = request_.compile.verification == Verification::model;
       const std::int64_t bytes = bytes_to_evaluate(v.function, sizes), most = most_bytes();
+      std::string reason;
       if (gmac > request_.most_verified_gmac)
-        not_judged_ = cat(gmac, " G multiply-adds are above ", request_.most_verified_gmac);
+        reason = cat(gmac, " G multiply-adds are above ", request_.most_verified_gmac);
       else if (bytes > most)
-        not_judged_ = cat("the reference needs ", bytes, " bytes, more than ", most);
-      const bool is_judge = is_asked_for && not_judged_.empty();
-      if (is_asked_for && !is_judge) say("whole-model verification is skipped: " + not_judged_);
+        reason = cat("the reference needs ", bytes, " bytes, more than ", most);
+      const bool is_judge = is_asked_for && reason.empty();
+      if (is_asked_for && !is_judge) say("whole-model verification is skipped: " + reason);
+      if (!reason.empty()) not_judged_ = std::move(reason);
       references_.push_back({inputs, sizes, &v, is_judge, false});
       return;
     }
