@@ -206,6 +206,13 @@ TEST(MixedSizes, OfWhichOneMayBroadcast) {
   expect_broadcast("MatMul", {{"b", "2", "3"}, {"c", "3", "2"}}, {{4, 2, 3}, {4, 3, 2}});
   expect_broadcast("PRelu", {{"n", "4"}, {"m"}}, {{2, 4}, {1}});
   expect_broadcast("Gemm", {{"n", "4"}, {"4", "5"}, {"m", "1"}}, {{3, 4}, {4, 5}, {1, 1}});
+  using Sizes = std::vector<std::int64_t>;
+  const Sizes queries = {2, 3, 4, 2}, keys = {2, 3, 5, 2};
+  for (const Sizes& mask : {Sizes{2, 3, 4, 5}, {2, 1, 4, 5}, {1, 3, 4, 5}, {1, 1, 1, 5}})
+    expect_broadcast(
+        "Attention",
+        {{"b", "h", "q", "2"}, {"b", "h", "5", "2"}, {"b", "h", "5", "2"}, {"c", "i", "r", "5"}},
+        {queries, keys, keys, mask});
 }
 
 TEST(MixedSizes, OfABroadcastAreEqualOrOne) {

@@ -39,6 +39,8 @@ TEST(OpenOperands, AxesOfPadsByData) {
   }
   for (const Integers& dims : {Integers{1, 1}, {0, 1}, {1}})
     expect_alike("Pad", {{"x", counting(dims)}, data("p", {2, 1}), {"", {}}, data("a", {-1})});
+  for (const Integers& dims : {Integers{2, 0}, {0, 3}, {0, 0}})
+    expect_alike("Pad", {{"x", counting(dims)}, data("p", {1, 0, 1, 2}), number});
 }
 
 // The number of padded axes is known only in a run.

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/amount.h"
+#include "import/onnx/broadcast.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/steps.h"
@@ -56,8 +57,8 @@ Value mixed(NodeContext& c, Value probability, Value v) {
 // The node's masks: an additive bias over [.., queries, keys], null when everything is allowed.
 class Mask {
  public:
-  Mask(NodeContext& c, DType dtype, const Dim& queries, const Dim& keys)
-      : c_(c), dtype_(dtype), queries_(queries), keys_(keys) {}
+  Mask(NodeContext& c, DType dtype, const Shape& scores)
+      : c_(c), dtype_(dtype), scores_(scores), queries_(scores[-2]), keys_(scores[-1]) {}
 
   // The node's mask operand; keys beyond its length are forbidden.
   Value whole(Value mask) const {
@@ -68,7 +69,7 @@ class Mask {
     if (mask.shape()[-1] != Dim(1) || keys_ == Dim(1)) high.back() = missing;
     Value none =
         boolean ? integer(c_.graph(), 0, DType::b1) : scalar(c_.graph(), -infinity, dtype_);
-    return pad_with(mask, none, low, high);
+    return repeat_open_axes(c_, pad_with(mask, none, low, high), scores_);
   }
   void add_given(Value mask) {
     mask = whole(mask);
@@ -108,6 +109,7 @@ class Mask {
 
   NodeContext& c_;
   DType dtype_;
+  Shape scores_;  // [b, heads, queries, keys]
   Dim queries_, keys_;
   Value bias_;
 };
@@ -144,8 +146,10 @@ Operands attention_operands(NodeContext& c) {
 }
 
 // All masks of the node combined.
-Mask attention_mask(NodeContext& c, DType dtype, const Dim& queries, const Dim& keys) {
-  Mask mask(c, dtype, queries, keys);
+Mask attention_mask(NodeContext& c, DType dtype, const Operands& o) {
+  const Shape& q = o.q.shape();
+  const Dim queries = q[2];
+  Mask mask(c, dtype, Shape{q[0], q[1], queries, o.k.shape()[2]});
   const std::int64_t left = c.integer("left_window_size", -1),
                      right = c.integer("right_window_size", -1);
   const bool causal = c.flag("is_causal");
@@ -199,7 +203,7 @@ Values attention(NodeContext& c) {
   DType dtype = sum_dtype(given);
   if (c.has_attribute("softmax_precision") && c.dtype("softmax_precision") == DType::f64)
     dtype = DType::f64;
-  const Mask mask = attention_mask(c, dtype, o.q.shape()[2], o.k.shape()[2]);
+  const Mask mask = attention_mask(c, dtype, o);
   const double cap = c.real("softcap", 0);
   const std::int64_t stage = c.integer("qk_matmul_output_mode", 0);
   if (stage < 0 || stage > 3) c.bad_attribute("qk_matmul_output_mode", stage, "0 to 3");

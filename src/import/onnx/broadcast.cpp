@@ -104,13 +104,16 @@ std::pair<Value, Value> broadcast_leading(NodeContext& c, Value a, Value b, int 
   return {all[0], all[1]};
 }
 
-Value broadcast_operand_to(NodeContext& c, Value v, const Shape& shape) {
+Value repeat_open_axes(NodeContext& c, Value v, const Shape& shape) {
   for (int i = 1; i <= std::min(v.rank(), shape.rank()); ++i)
     if (may_differ(c, v.shape()[-i], shape[-i]))
       v = repeated_to(v, v.rank() - i, shape[-i],
                       cat(v.shape(), " does not fit in ", shape, " at axis -", i,
                           "; sizes must be equal or 1"));
-  return broadcast_to(v, shape);
+  return v;
+}
+Value broadcast_operand_to(NodeContext& c, Value v, const Shape& shape) {
+  return broadcast_to(repeat_open_axes(c, v, shape), shape);
 }
 
 }  // namespace hone::onnx

@@ -120,6 +120,12 @@ Value openly_padded(NodeContext& c, Value x, int axis, Value low, Value high, co
     at = ops::minimum(at, twice - at);
   }
   at = ops::minimum(ops::maximum(at, all(zero)), all(last));
+  // An axis without elements still has one to read, which is not used.
+  if (mode == "constant" && size.low() < 1) {
+    Dims none(static_cast<std::size_t>(x.rank()), 0), one_more = none;
+    one_more[static_cast<std::size_t>(axis)] = 1;
+    x = pad_with(x, number, none, one_more);
+  }
   Value y = at_clamped(x, axis, at + all(cut_low));
   if (mode != "constant") return y;
   Value inside = ops::bit_and(ops::le(all(zero), i), ops::le(i, all(last)));
