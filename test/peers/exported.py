@@ -7,7 +7,6 @@ computes, which peers.py judges. What hone refuses to export must have a reason 
 
 import argparse
 import collections
-import concurrent.futures
 import copy
 import os
 import subprocess
@@ -24,7 +23,7 @@ import case as cases
 import compare
 import executors
 import peers
-import rows
+import workers
 
 # What ONNX has no operators for, by words of hone's messages, and why.
 REFUSED = {
@@ -32,21 +31,28 @@ REFUSED = {
     "running sums and products only": "ONNX has no running maximum",
     "host op": "ONNX has no operators for texts and images that compute what hone's do",
 }
+CASE_SECONDS = 180
 NO_KERNELS = {"bfloat16", "float64"}  # of ONNX Runtime on processors
 # What hone's importer refuses is counted; it is judged by peers.py.
 NOT_READ = ("not supported", "is unknown")
 
 
-def verdict(name, index, options, directory):
+# What a fault of ONNX Runtime may end, and how that counts.
+GIVEN, EXPORTED = "onnxruntime, given", "onnxruntime, exported"
+
+
+def verdict(name, index, options, directory, say):
     """A status, and what is wrong."""
     try:
         case = peers.make(name, index, options.seed)
     except cases.Reject:
         return "no model", ""
+    say(GIVEN)
     try:
         expected = executors.run_onnxruntime(case)
     except Exception:
         return "not run by onnxruntime", ""
+    say("hone")
     os.makedirs(directory, exist_ok=True)
     executors.write(case, directory)
     given, written = os.path.join(directory, "model.onnx"), os.path.join(directory, "exported.onnx")
@@ -65,6 +71,7 @@ def verdict(name, index, options, directory):
         return "not valid", str(e)[:300]
     exported = copy.copy(case)
     exported.model = onnx.load(written)
+    say(EXPORTED)
     try:
         got = executors.run_onnxruntime(exported)
     except Exception as e:
@@ -73,6 +80,7 @@ def verdict(name, index, options, directory):
         if not lacks and "assumed to be equal" in said:  # open sizes, of which one is 1 here
             return "sizes assumed", str(e)[:300]
         return "no kernel" if lacks else "not accepted by onnxruntime", str(e)[:300]
+    say("hone")
     wrong = compare.difference(case, got, expected)
     if not wrong:
         return "ok", ""
@@ -84,14 +92,21 @@ FINE = ("ok", "as hone computes", "no kernel", "no model", "not run by onnxrunti
         "sizes assumed")
 
 
-def one(job):
-    name, index, options, root = job
-    directory = os.path.join(root, f"{name}-{index}")
+def one(job, options, skip, directory, say):
+    name, index = job
+    if options.keep:
+        directory = os.path.join(options.keep, f"{name}-{index}")
     try:
-        status, text = verdict(name, index, options, directory)
+        status, text = verdict(name, index, options, directory, say)
     except Exception as e:
         status, text = "crash", f"{type(e).__name__}: {e}"[:300]
     return name, index, status, text
+
+
+def lost(job, at):
+    """The result of a model that ended the process, or had no end."""
+    status = {GIVEN: "not run by onnxruntime", EXPORTED: "ends onnxruntime"}.get(at, "crash")
+    return *job, status, f"the process ended or took over {CASE_SECONDS} s: {at}"
 
 
 def main():
@@ -112,9 +127,8 @@ def main():
         sys.exit(f"no operator is named {' or '.join(options.only)}")
     started = time.monotonic()
     count, bad = collections.Counter(), 0
-    with tempfile.TemporaryDirectory(prefix="exported") as root, \
-            concurrent.futures.ProcessPoolExecutor(options.workers) as pool:
-        for name, index, status, text in pool.map(one, [(n, i, options, options.keep or root) for n, i in jobs]):
+    with tempfile.TemporaryDirectory(prefix="exported") as root:
+        for name, index, status, text in workers.run_all(jobs, one, options, root, CASE_SECONDS, (), lost):
             count[status] += 1
             bad += status not in FINE
             if status not in FINE or options.verbose:
