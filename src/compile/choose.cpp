@@ -21,6 +21,12 @@ namespace hone {
 
 namespace {
 
+// What the cache holds for a candidate that passed.
+struct Verdict {
+  double error = 0;
+  std::int64_t is_short = 0;  // whether inputs were left out because time was up
+};
+
 constexpr double least_tuning_seconds = 0.2;
 constexpr std::string_view wrong = "differs from the reference: ";
 
@@ -272,9 +278,12 @@ bool Chooser::passes(const GroupSpec& spec, Option& option, const Trials& sizes)
 void Chooser::verify_option(const GroupSpec& spec, Option& option, const Trials& sizes) {
   const Hash128 key = verdict_key(spec, option.candidate, sizes);
   if (std::optional<std::vector<std::byte>> known = c_.store.verdicts.find(key);
-      known && known->size() == sizeof(double)) {
-    std::memcpy(&option.record.error, known->data(), sizeof(double));
+      known && known->size() == sizeof(Verdict)) {
+    Verdict verdict;
+    std::memcpy(&verdict, known->data(), sizeof verdict);
+    option.record.error = verdict.error;
     ++verified_from_cache_;
+    if (verdict.is_short != 0) ++verified_shortly_;
     return;
   }
   const std::optional<Sizing> check = allowed_sizes(spec, sizes.check, sizes.check_also);
@@ -299,7 +308,8 @@ void Chooser::verify_option(const GroupSpec& spec, Option& option, const Trials&
   if (option.is_out()) return;
   ++verified_;
   if (time.is_shortened) ++verified_shortly_;
-  c_.store.verdicts.store(key, std::as_bytes(std::span(&option.record.error, 1)));
+  const Verdict verdict{option.record.error, time.is_shortened};
+  c_.store.verdicts.store(key, std::as_bytes(std::span(&verdict, 1)));
 }
 
 std::chrono::nanoseconds Chooser::check_time_left() const {

@@ -83,8 +83,7 @@ struct CompileReport {
   double passes_ms = 0, schedule_ms = 0, codegen_ms = 0, verify_ms = 0, measure_ms = 0,
          prepare_ms = 0, total_ms = 0;
   int groups = 0, kernels = 0, compiled = 0, from_cache = 0, verified = 0, verified_from_cache = 0;
-  int verified_shortly =
-      0;  // of the verified: those whose time was up before all inputs were tried
+  int verified_shortly = 0;  // of both: those whose time was up before all inputs were tried
   int whole = 0, whole_from_cache = 0;  // functions that were checked as a whole
   int library_groups = 0;               // groups for which a library candidate was chosen
   std::vector<WayReport> ways = {};     // compared ways, if there are several devices
