@@ -12,8 +12,8 @@
 #include "codegen/llvm/blob.h"
 #include "codegen/llvm/nest.h"
 #include "codegen/llvm/object.h"
-#include "kernel/contraction.h"
-#include "kernel/convolution.h"
+#include "kernel/tiles/contraction.h"
+#include "kernel/tiles/convolution.h"
 #include "onednn_peer.h"
 #include "ops/common.h"
 

@@ -12,7 +12,7 @@
 #include "codegen/llvm/blob.h"
 #include "codegen/llvm/nest.h"
 #include "codegen/llvm/object.h"
-#include "kernel/candidates.h"
+#include "kernel/nest/nest_candidate.h"
 #include "ops/common.h"
 
 namespace hone::bench {

@@ -1,7 +1,7 @@
 #include "codegen/library_call.h"
 
-#include "kernel/candidates.h"
-#include "kernel/lower.h"
+#include "kernel/nest/lower.h"
+#include "kernel/nest/nest_candidate.h"
 #include "ops/common.h"
 
 namespace hone {

@@ -1,6 +1,6 @@
 #include "codegen/target.h"
 
-#include "kernel/candidates.h"
+#include "kernel/forms/forms.h"
 
 namespace hone {
 

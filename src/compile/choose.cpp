@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "compile/build_id.h"
 #include "compile/stats.h"
-#include "kernel/candidates.h"
-#include "kernel/cost.h"
+#include "kernel/nest/cost.h"
+#include "kernel/nest/nest_candidate.h"
 #include "verify/candidate.h"
 #include "verify/trial.h"
 

@@ -46,7 +46,7 @@ struct ResultError {
 // What verification covered for the chosen plan.
 struct Tried {
   int kernels = 0, kernels_before = 0;  // checked in this run; in earlier runs of the same compiler
-  int kernels_shortly = 0;  // of both: on fewer inputs, because the time was up
+  int kernels_shortly = 0;              // of both: on fewer inputs, because the time was up
   double kernels_ms = 0, model_ms = 0;
   std::vector<std::string> inputs;  // each input set of the whole model, with its sizes
   std::vector<int> threads;         // on which everything was run again, with equal bits

@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "compile/compile.h"
-#include "kernel/candidates.h"
+#include "kernel/nest/nest_candidate.h"
 #include "ops/common.h"
 #include "test/backend/conformance.h"
 #include "test/ops/harness.h"

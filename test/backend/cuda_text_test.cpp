@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "backend/backend.h"
-#include "kernel/candidates.h"
+#include "kernel/forms/forms.h"
 #include "ops/common.h"
 #include "test/backend/cuda_shim.h"
 #include "test/codegen/c_library.h"

@@ -1,7 +1,7 @@
 // Timing on a device with its own memory covers kernels, without copies from and to the host.
 #include "compile/kernels.h"
 #include "compile/optimize.h"
-#include "kernel/candidates.h"
+#include "kernel/nest/nest_candidate.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "test/backend/conformance.h"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "group_runner.h"
-#include "kernel/attention.h"
-#include "kernel/contraction.h"
-#include "kernel/convolution.h"
+#include "kernel/tiles/attention.h"
+#include "kernel/tiles/contraction.h"
+#include "kernel/tiles/convolution.h"
 #include "ops/common.h"
 
 namespace hone::test {

@@ -1,5 +1,5 @@
 // The tiled attention and the one in parts, compiled and run, against the reference.
-#include "kernel/attention.h"
+#include "kernel/tiles/attention.h"
 
 #include <gtest/gtest.h>
 

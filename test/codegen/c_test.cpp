@@ -9,6 +9,7 @@
 #include "cases.h"
 #include "codegen/c/module.h"
 #include "group_runner.h"
+#include "kernel/nest/nest_candidate.h"
 #include "ref/enclosure.h"
 
 namespace hone::test {

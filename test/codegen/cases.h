@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../ops/harness.h"
-#include "kernel/lower.h"
+#include "kernel/nest/lower.h"
 #include "ops/common.h"
 #include "pass/codes.h"
 

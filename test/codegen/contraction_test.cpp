@@ -1,5 +1,5 @@
 // Contractions of all tunings, at sizes around the tile.
-#include "kernel/contraction.h"
+#include "kernel/tiles/contraction.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Convolutions of all tunings, at sizes around the tile.
-#include "kernel/convolution.h"
+#include "kernel/tiles/convolution.h"
 
 #include <gtest/gtest.h>
 

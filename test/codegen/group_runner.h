@@ -12,6 +12,7 @@
 #include "backend/cpu/target/processor.h"
 #include "codegen/llvm/nest.h"
 #include "jit.h"
+#include "kernel/nest/nest_candidate.h"
 #include "test/kernel/steps.h"
 
 namespace hone::test {

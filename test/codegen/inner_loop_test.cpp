@@ -8,7 +8,7 @@
 #include "base/sanitizer.h"
 #include "cases.h"
 #include "group_runner.h"
-#include "kernel/contraction.h"
+#include "kernel/tiles/contraction.h"
 
 namespace hone::test {
 

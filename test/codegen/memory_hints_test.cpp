@@ -4,6 +4,7 @@
 
 #include "cases.h"
 #include "group_runner.h"
+#include "kernel/nest/nest_candidate.h"
 
 namespace hone::test {
 

@@ -7,8 +7,8 @@
 #include "codegen/c/module.h"
 #include "codegen/llvm/nest.h"
 #include "group_runner.h"
-#include "kernel/anchored.h"
-#include "kernel/block_writer.h"
+#include "kernel/nest/block_writer.h"
+#include "kernel/problem/anchored.h"
 #include "ops/ops.h"
 
 namespace hone::test {

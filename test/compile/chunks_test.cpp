@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "kernel/candidates.h"
+#include "kernel/forms/forms.h"
 #include "ops/common.h"
 #include "test/kernel/machines.h"
 

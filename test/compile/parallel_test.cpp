@@ -2,8 +2,8 @@
 // between threads, and give the same bits on any number of threads.
 #include <limits>
 
-#include "kernel/candidates.h"
-#include "kernel/lower.h"
+#include "kernel/forms/forms.h"
+#include "kernel/nest/lower.h"
 #include "ops/common.h"
 #include "ref/evaluate.h"
 #include "target/target_info.h"

@@ -1,5 +1,5 @@
-#include "kernel/candidates.h"
-#include "kernel/loops.h"
+#include "kernel/forms/forms.h"
+#include "kernel/nest/loops.h"
 #include "test/extending/extending.h"
 
 namespace hone::extending {

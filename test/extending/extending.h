@@ -7,7 +7,7 @@
 #include "import/onnx/context.h"
 #include "ir/op.h"
 #include "ir/pattern.h"
-#include "kernel/candidates.h"
+#include "kernel/forms/forms.h"
 
 namespace hone::extending {
 

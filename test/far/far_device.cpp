@@ -12,7 +12,7 @@
 
 #include "base/device_lost.h"
 #include "base/error.h"
-#include "kernel/interpret.h"
+#include "kernel/interpret/interpret.h"
 #include "test/far/far.h"
 #include "test/far/order.h"
 

@@ -1,8 +1,8 @@
 // How much work the chunks of a kernel get.
 #include <gtest/gtest.h>
 
-#include "kernel/contraction.h"
-#include "kernel/convolution.h"
+#include "kernel/tiles/contraction.h"
+#include "kernel/tiles/convolution.h"
 #include "machines.h"
 #include "ops/common.h"
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "kernel/interpret.h"
+#include "kernel/interpret/interpret.h"
 
 namespace hone::test {
 

@@ -1,8 +1,8 @@
-#include "kernel/cost.h"
+#include "kernel/nest/cost.h"
 
 #include <gtest/gtest.h>
 
-#include "kernel/candidates.h"
+#include "kernel/forms/forms.h"
 #include "machines.h"
 #include "ops/common.h"
 

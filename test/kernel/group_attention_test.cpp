@@ -1,12 +1,12 @@
 // Attention for machines whose threads run in groups, in the interpreter, against the reference:
 // checks races, unwritten memory and barriers.
-#include "kernel/group_attention.h"
-
 #include <gtest/gtest.h>
 
 #include "../codegen/cases.h"
-#include "kernel/few_query_attention.h"
-#include "kernel/tensor_attention.h"
+#include "kernel/groups/attention.h"
+#include "kernel/groups/few_query_attention.h"
+#include "kernel/groups/tensor_attention.h"
+#include "kernel/nest/nest_candidate.h"
 #include "machines.h"
 #include "run.h"
 

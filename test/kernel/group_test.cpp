@@ -5,11 +5,12 @@
 #include <array>
 
 #include "../codegen/cases.h"
-#include "kernel/candidates.h"
-#include "kernel/few_row_product.h"
-#include "kernel/group_contraction.h"
-#include "kernel/group_tensor.h"
-#include "kernel/made_row.h"
+#include "kernel/forms/forms.h"
+#include "kernel/groups/contraction.h"
+#include "kernel/groups/few_row_product.h"
+#include "kernel/groups/made_row.h"
+#include "kernel/groups/tensor.h"
+#include "kernel/nest/nest_candidate.h"
 #include "kernel/walk.h"
 #include "machines.h"
 #include "run.h"

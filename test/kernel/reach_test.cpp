@@ -8,8 +8,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "kernel/contraction.h"
-#include "kernel/convolution.h"
+#include "kernel/tiles/contraction.h"
+#include "kernel/tiles/convolution.h"
 #include "machines.h"
 #include "ops/common.h"
 #include "run.h"

@@ -1,9 +1,9 @@
 // Which reads of weights move to the start of a group, and that results stay the same.
-#include "kernel/read_weights.h"
+#include "kernel/groups/read_weights.h"
 
 #include <gtest/gtest.h>
 
-#include "kernel/candidates.h"
+#include "kernel/forms/forms.h"
 #include "kernel/walk.h"
 #include "ops/common.h"
 #include "run.h"

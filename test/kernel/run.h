@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernel/interpret.h"
+#include "kernel/interpret/interpret.h"
 #include "test/kernel/steps.h"
 
 namespace hone::test {

@@ -1,5 +1,5 @@
 // Sorts of long rows in pieces, interpreted: every element is where the reference puts it.
-#include "kernel/sort.h"
+#include "kernel/nest/sort.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "kernel/nest/nest_candidate.h"
 #include "machines.h"
 #include "ops/common.h"
 #include "ref/evaluate.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel/candidates.h"
+#include "kernel/forms/forms.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
 #include "test/codegen/guarded.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "../codegen/cases.h"
+#include "kernel/nest/nest_candidate.h"
 #include "machines.h"
 #include "run.h"
 

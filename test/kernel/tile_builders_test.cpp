@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "kernel/contraction.h"
-#include "kernel/convolution.h"
+#include "kernel/tiles/contraction.h"
+#include "kernel/tiles/convolution.h"
 #include "machines.h"
 #include "ops/common.h"
 #include "ref/compare.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "kernel/candidates.h"
+#include "kernel/nest/nest_candidate.h"
 #include "kernel/walk.h"
 #include "machines.h"
 #include "ops/common.h"

@@ -4,9 +4,9 @@
 #include <bit>
 
 #include "codegen/c/expression.h"
-#include "kernel/own_maximum.h"
-#include "kernel/read_weights.h"
-#include "kernel/tensor_writer.h"
+#include "kernel/groups/read_weights.h"
+#include "kernel/groups/tensor_writer.h"
+#include "kernel/nest/own_maximum.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "codegen/c/expression.h"
+#include "kernel/groups/tensor_writer.h"
 #include "kernel/positions.h"
-#include "kernel/tensor_writer.h"
 #include "kernel/walk.h"
 
 namespace hone::c {

@@ -3,7 +3,7 @@
 
 #include "backend/cpu/target/cpu_target.h"
 #include "codegen/library_call.h"
-#include "kernel/lower.h"
+#include "kernel/nest/lower.h"
 #include "ops/common.h"
 
 namespace hone::cpu {

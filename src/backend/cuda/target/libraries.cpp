@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "codegen/library_call.h"
-#include "kernel/lower.h"
+#include "kernel/nest/lower.h"
 #include "ops/common.h"
 #include "ops/expand.h"
 #include "ops/ops.h"

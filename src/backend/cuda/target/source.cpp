@@ -4,7 +4,7 @@
 
 #include "backend/cuda/target/dialect.h"
 #include "codegen/c/module.h"
-#include "kernel/read_weights.h"
+#include "kernel/groups/read_weights.h"
 #include "kernel/walk.h"
 
 namespace hone::cuda {
