@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "cli/run/tensors.h"
-#include "import/onnx/model.h"
+#include "import/onnx/file/model.h"
 #include "import/tensor_file.h"
 
 namespace hone::cli {

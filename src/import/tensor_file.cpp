@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "host/text.h"
-#include "import/onnx/tensor.h"
-#include "import/onnx/wire.h"
+#include "import/onnx/file/tensor.h"
+#include "import/onnx/file/wire.h"
 #include "import/zip.h"
 #include "type/text.h"
 

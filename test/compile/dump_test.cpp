@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/file.h"
-#include "import/onnx/model.h"
+#include "import/onnx/file/model.h"
 #include "test/compile/models.h"
 #include "verify/sizes.h"
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "backend/backend.h"
-#include "import/onnx/context.h"
+#include "import/onnx/node/context.h"
 #include "ir/op.h"
 #include "ir/pattern.h"
 #include "kernel/forms/forms.h"

@@ -2,7 +2,7 @@
 // else (a failed assertion, another exception, a crash) is a bug in Hone.
 #include <random>
 
-#include "import/onnx/context.h"
+#include "import/onnx/operators/list.h"
 #include "support.h"
 
 namespace hone {

@@ -4,7 +4,7 @@
 
 #include "base/amount.h"
 #include "base/hash.h"
-#include "import/onnx/model.h"
+#include "import/onnx/file/model.h"
 #include "support.h"
 
 namespace hone {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "import/import.h"
-#include "import/onnx/tensor.h"
+#include "import/onnx/file/tensor.h"
 #include "onnx.pb.h"
 #include "ops/ops.h"
 #include "ref/evaluate.h"

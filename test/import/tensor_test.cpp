@@ -1,4 +1,4 @@
-#include "import/onnx/tensor.h"
+#include "import/onnx/file/tensor.h"
 
 #include <sys/stat.h>
 

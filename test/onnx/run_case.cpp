@@ -6,7 +6,7 @@
 
 #include "api/hone.h"
 #include "base/file.h"
-#include "import/onnx/model.h"
+#include "import/onnx/file/model.h"
 #include "verify/expansion.h"
 #include "verify/sizes.h"
 

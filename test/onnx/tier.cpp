@@ -3,8 +3,8 @@
 #include <set>
 
 #include "base/file.h"
-#include "import/onnx/model.h"
-#include "import/onnx/tensor.h"
+#include "import/onnx/file/model.h"
+#include "import/onnx/file/tensor.h"
 
 namespace hone::conformance {
 

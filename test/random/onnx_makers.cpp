@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "import/onnx/context.h"
+#include "import/onnx/operators/list.h"
 
 namespace hone::fuzz {
 

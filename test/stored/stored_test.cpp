@@ -8,8 +8,8 @@
 #include <map>
 
 #include "base/file.h"
-#include "import/onnx/model.h"
-#include "import/onnx/tensor.h"
+#include "import/onnx/file/model.h"
+#include "import/onnx/file/tensor.h"
 #include "ops/common.h"
 #include "ref/evaluate.h"
 #include "test/compile/models.h"

@@ -12,8 +12,8 @@ LIST = {"ops/ops.h"}
 # What uses the operation for something else: gelu is made of it, and found again in a graph. The probits
 # of classifiers are its inverse. The policy of precision lists it; an operation that it does not list is
 # computed in f32. ONNX has erf of integers, too.
-USERS = {"ops/activation.cpp", "pass/raise.cpp", "pass/precision.cpp", "import/onnx/ml_models.cpp",
-         "import/onnx/elementwise.cpp"}
+USERS = {"ops/activation.cpp", "pass/raise.cpp", "pass/precision.cpp", "import/onnx/operators/ml_models.cpp",
+         "import/onnx/operators/elementwise.cpp"}
 # A faster form for one machine, which no operation needs to have.
 FASTER = {"codegen/llvm/math_pieces.cpp", "codegen/llvm/math_detail.h"}
 # The second reading of models, which shares no code with what it judges.

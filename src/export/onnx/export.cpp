@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/replace_file.h"
 #include "export/onnx/graph.h"
-#include "import/onnx/tensor.h"
+#include "import/onnx/file/tensor.h"
 #include "type/text.h"
 
 namespace hone {

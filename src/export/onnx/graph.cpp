@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "import/onnx/tensor.h"
+#include "import/onnx/file/tensor.h"
 #include "ir/measured.h"
 #include "ops/ops.h"
 #include "ops/require.h"

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "import/onnx/tensor.h"
+#include "import/onnx/file/tensor.h"
 
 namespace hone::onnx {
 

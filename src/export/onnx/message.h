@@ -1,5 +1,5 @@
 // Protobuf messages of the ONNX format, written field by field. The reader is
-// import/onnx/model.cpp.
+// import/onnx/file/model.cpp.
 #pragma once
 
 #include <cstdint>

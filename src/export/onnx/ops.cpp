@@ -11,7 +11,7 @@
 
 #include "export/onnx/dtypes.h"
 #include "export/onnx/graph.h"
-#include "import/onnx/tensor.h"
+#include "import/onnx/file/tensor.h"
 #include "ir/measured.h"
 
 namespace hone::onnx {

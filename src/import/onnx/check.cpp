@@ -5,8 +5,8 @@
 #include <unordered_set>
 
 #include "import/onnx/declared.h"
+#include "import/onnx/file/sorted.h"
 #include "import/onnx/input_types.h"
-#include "import/onnx/sorted.h"
 #include "import/onnx/structure.h"
 #include "import/onnx/variants.h"
 #include "import/onnx/walk.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "import/onnx/tensor.h"
+#include "import/onnx/file/tensor.h"
 
 namespace hone::onnx {
 

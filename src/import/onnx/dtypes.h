@@ -2,7 +2,7 @@
 // unsupported.cpp.
 #pragma once
 
-#include "import/onnx/model.h"
+#include "import/onnx/file/model.h"
 #include "ir/graph.h"
 
 namespace hone::onnx {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/edit_distance.h"
 #include "import/onnx/walk.h"
 
 namespace hone::onnx {

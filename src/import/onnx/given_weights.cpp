@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "import/onnx/tensor.h"
+#include "import/onnx/file/tensor.h"
 
 namespace hone::onnx {
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "import/onnx/options.h"
+#include "import/common/options.h"
 
 namespace hone {
 

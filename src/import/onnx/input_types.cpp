@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "import/onnx/context.h"
+#include "import/onnx/file/tensor.h"
+#include "import/onnx/node/context.h"
 #include "import/onnx/source.h"
-#include "import/onnx/tensor.h"
 
 namespace hone::onnx {
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "import/onnx/model.h"
-#include "import/onnx/options.h"
+#include "import/common/options.h"
+#include "import/onnx/file/model.h"
 
 namespace hone::onnx {
 

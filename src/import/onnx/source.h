@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "import/onnx/file/model.h"
+#include "import/onnx/file/tensor.h"
 #include "import/onnx/import.h"
-#include "import/onnx/model.h"
-#include "import/onnx/tensor.h"
 
 namespace hone::onnx {
 

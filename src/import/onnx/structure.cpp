@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "import/onnx/sorted.h"
+#include "import/onnx/file/sorted.h"
 #include "import/onnx/unsupported.h"
 #include "import/onnx/walk.h"
 

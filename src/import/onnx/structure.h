@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "import/onnx/model.h"
+#include "import/onnx/file/model.h"
 
 namespace hone::onnx {
 

@@ -5,7 +5,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "import/onnx/context.h"
+#include "import/onnx/node/context.h"
+#include "import/onnx/operators/list.h"
 #include "import/onnx/walk.h"
 #include "ops/ops.h"
 

@@ -8,9 +8,10 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "import/onnx/context.h"
 #include "import/onnx/dtypes.h"
-#include "import/onnx/sorted.h"
+#include "import/onnx/file/sorted.h"
+#include "import/onnx/node/context.h"
+#include "import/onnx/operators/list.h"
 #include "import/onnx/source.h"
 
 namespace hone::onnx {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "import/onnx/model.h"
+#include "import/onnx/file/model.h"
 
 namespace hone::onnx {
 

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "import/onnx/declared.h"
+#include "import/onnx/file/sorted.h"
 #include "import/onnx/given_weights.h"
 #include "import/onnx/input_types.h"
-#include "import/onnx/sorted.h"
 #include "import/onnx/unsupported.h"
 #include "import/onnx/walk.h"
 #include "ir/verify.h"

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "import/onnx/model.h"
-#include "import/onnx/options.h"
+#include "import/common/options.h"
+#include "import/onnx/file/model.h"
+#include "import/onnx/file/tensor.h"
 #include "import/onnx/source.h"
-#include "import/onnx/tensor.h"
 
 namespace hone::onnx {
 

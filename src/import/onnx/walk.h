@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "import/onnx/branch.h"
-#include "import/onnx/context.h"
+#include "import/onnx/node/context.h"
+#include "import/onnx/operators/branch.h"
 #include "import/onnx/source.h"
 #include "import/onnx/unsupported.h"
 #include "ir/function.h"

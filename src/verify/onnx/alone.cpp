@@ -4,7 +4,7 @@
 #include <set>
 #include <span>
 
-#include "import/onnx/known.h"
+#include "import/onnx/node/known.h"
 #include "ir/op.h"
 #include "ops/ops.h"
 

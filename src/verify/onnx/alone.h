@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "import/onnx/model.h"
+#include "import/onnx/file/model.h"
 #include "import/onnx/source.h"
 #include "ir/graph.h"
 #include "type/array.h"

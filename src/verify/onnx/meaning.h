@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "import/onnx/model.h"
+#include "import/onnx/file/model.h"
 #include "verify/onnx/numbers.h"
 
 namespace hone::onnx {

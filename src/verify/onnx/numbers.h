@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "import/onnx/model.h"
+#include "import/onnx/file/model.h"
 #include "type/dtype.h"
 
 namespace hone::onnx {
