@@ -12,7 +12,7 @@
 #include "cli/fit.h"
 #include "cli/run/table.h"
 #include "plan/plan_file.h"
-#include "verify/made_inputs.h"
+#include "verify/model/made_inputs.h"
 #include "verify/sizes.h"
 
 namespace hone::cli {

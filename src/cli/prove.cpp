@@ -11,7 +11,7 @@
 #include "cli/run/self_test.h"
 #include "compile/memory_need.h"
 #include "plan/plan_file.h"
-#include "verify/whole.h"
+#include "verify/model/whole.h"
 
 namespace hone::cli {
 

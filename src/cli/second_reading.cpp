@@ -9,12 +9,12 @@
 #include "import/onnx/variants.h"
 #include "ir/measured.h"
 #include "ref/evaluate.h"
-#include "verify/made_inputs.h"
+#include "verify/model/made_inputs.h"
+#include "verify/model/whole.h"
 #include "verify/onnx/alone.h"
 #include "verify/onnx/check.h"
 #include "verify/sample.h"
 #include "verify/sizes.h"
-#include "verify/whole.h"
 
 namespace hone::cli {
 

@@ -7,8 +7,8 @@
 #include "cli/run/table.h"
 #include "compile/blame.h"
 #include "ref/compare.h"
+#include "verify/model/step_edge.h"
 #include "verify/sizes.h"
-#include "verify/step_edge.h"
 
 namespace hone::cli {
 

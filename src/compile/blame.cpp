@@ -1,7 +1,7 @@
 #include "compile/blame.h"
 
 #include "compile/compile.h"
-#include "verify/guilty.h"
+#include "verify/model/guilty.h"
 #include "verify/sizes.h"
 
 namespace hone {

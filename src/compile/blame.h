@@ -7,7 +7,7 @@
 
 #include "compile/options.h"
 #include "compile/source.h"
-#include "verify/difference.h"
+#include "verify/model/difference.h"
 
 namespace hone {
 

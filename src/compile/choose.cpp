@@ -14,8 +14,8 @@
 #include "compile/stats.h"
 #include "kernel/nest/cost.h"
 #include "kernel/nest/nest_candidate.h"
-#include "verify/candidate.h"
-#include "verify/trial.h"
+#include "verify/kernel/candidate.h"
+#include "verify/kernel/trial.h"
 
 namespace hone {
 

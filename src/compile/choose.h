@@ -13,8 +13,8 @@
 #include "compile/options.h"
 #include "compile/suspects.h"
 #include "schedule/schedule.h"
+#include "verify/kernel/trial_memory.h"
 #include "verify/sample.h"
-#include "verify/trial_memory.h"
 
 namespace hone {
 

@@ -3,8 +3,8 @@
 #include "backend/devices/devices.h"
 #include "compile/compile.h"
 #include "runtime/session.h"
-#include "verify/judge.h"
-#include "verify/reduce.h"
+#include "verify/reduce/judge.h"
+#include "verify/reduce/reduce.h"
 
 namespace hone {
 

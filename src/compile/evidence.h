@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compile/options.h"
-#include "verify/case.h"
+#include "verify/reduce/case.h"
 
 namespace hone {
 

@@ -17,8 +17,8 @@
 #include "ir/measured.h"
 #include "plan/audit.h"
 #include "runtime/session.h"
+#include "verify/model/whole.h"
 #include "verify/sizes.h"
-#include "verify/whole.h"
 
 namespace hone {
 

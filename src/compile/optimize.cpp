@@ -22,15 +22,15 @@
 #include "runtime/memory_limit.h"
 #include "runtime/session.h"
 #include "schedule/cost.h"
-#include "verify/expansion.h"
-#include "verify/explanation.h"
-#include "verify/made_inputs.h"
-#include "verify/repeat.h"
+#include "verify/model/expansion.h"
+#include "verify/model/explanation.h"
+#include "verify/model/made_inputs.h"
+#include "verify/model/repeat.h"
+#include "verify/model/self_test.h"
+#include "verify/model/special.h"
+#include "verify/model/whole.h"
 #include "verify/sample.h"
-#include "verify/self_test.h"
 #include "verify/sizes.h"
-#include "verify/special.h"
-#include "verify/whole.h"
 
 namespace hone {
 

@@ -10,10 +10,10 @@
 #include "compile/compile.h"
 #include "ref/evaluate.h"
 #include "runtime/session.h"
-#include "verify/made_inputs.h"
-#include "verify/overflow.h"
+#include "verify/model/made_inputs.h"
+#include "verify/model/overflow.h"
+#include "verify/model/whole.h"
 #include "verify/sizes.h"
-#include "verify/whole.h"
 
 namespace hone {
 

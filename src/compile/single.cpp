@@ -21,8 +21,8 @@
 #include "runtime/prepare.h"
 #include "schedule/cost.h"
 #include "schedule/plan_builder.h"
+#include "verify/model/whole.h"
 #include "verify/sizes.h"
-#include "verify/whole.h"
 
 namespace hone {
 

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "compile/compile.h"
+#include "verify/model/whole.h"
 #include "verify/sizes.h"
-#include "verify/whole.h"
 
 namespace hone {
 

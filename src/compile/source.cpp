@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "pass/narrow.h"
 #include "schedule/schedule.h"
-#include "verify/made_inputs.h"
+#include "verify/model/made_inputs.h"
+#include "verify/model/whole.h"
 #include "verify/sizes.h"
-#include "verify/whole.h"
 
 namespace hone {
 

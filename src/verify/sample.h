@@ -51,7 +51,7 @@ inline constexpr std::size_t sample_period_bytes = std::size_t{61} * 4096;
 std::uint64_t sample_seed();
 
 // `to` must hold whole elements. In extreme contents, one of 16 elements is one of `edges` or next
-// to it, of either sign (verify/edges.h).
+// to it, of either sign (verify/kernel/edges.h).
 void sample(std::span<std::byte> to, DType, Fill, std::uint64_t seed,
             std::span<const double> edges = {});
 // The number of draws of extreme contents after which an array of `count` elements held each

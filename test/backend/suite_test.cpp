@@ -14,7 +14,7 @@
 #include "test/onnx/tier.h"
 #include "test/ops/harness.h"
 #include "test/random/generate.h"
-#include "verify/judge.h"
+#include "verify/reduce/judge.h"
 
 namespace hone::test {
 namespace {

@@ -8,7 +8,7 @@
 #include "test/codegen/cases.h"
 #include "test/far/far.h"
 #include "test/kernel/steps.h"
-#include "verify/trial.h"
+#include "verify/kernel/trial.h"
 
 namespace hone::test {
 namespace {

@@ -17,8 +17,8 @@
 #include "runtime/self_test.h"
 #include "test/cli/process.h"
 #include "test/compile/models.h"
-#include "verify/self_test.h"
-#include "verify/whole.h"
+#include "verify/model/self_test.h"
+#include "verify/model/whole.h"
 
 namespace hone::cli {
 namespace {

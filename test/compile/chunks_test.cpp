@@ -1,5 +1,5 @@
 // Which chunks of a candidate's kernels a check runs.
-#include "verify/chunks.h"
+#include "verify/kernel/chunks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Edges: numbers at which an operation that reads a parameter changes its behaviour.
-#include "verify/edges.h"
+#include "verify/kernel/edges.h"
 
 #include <gtest/gtest.h>
 

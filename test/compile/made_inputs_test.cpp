@@ -1,4 +1,4 @@
-#include "verify/made_inputs.h"
+#include "verify/model/made_inputs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Results of other programs that differ because rounding decided a step.
-#include "verify/step_edge.h"
+#include "verify/model/step_edge.h"
 
 #include <gtest/gtest.h>
 

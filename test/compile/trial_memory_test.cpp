@@ -1,4 +1,4 @@
-#include "verify/trial_memory.h"
+#include "verify/kernel/trial_memory.h"
 
 #include <gtest/gtest.h>
 

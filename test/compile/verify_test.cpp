@@ -19,9 +19,9 @@
 #include "ops/eval.h"
 #include "ops/samples.h"
 #include "test/kernel/steps.h"
-#include "verify/candidate.h"
-#include "verify/expansion.h"
+#include "verify/kernel/candidate.h"
 #include "verify/masks.h"
+#include "verify/model/expansion.h"
 #include "verify/sample.h"
 
 namespace hone {

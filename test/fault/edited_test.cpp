@@ -11,7 +11,7 @@
 #include "runtime/self_test.h"
 #include "test/fault/child.h"
 #include "test/fault/models.h"
-#include "verify/self_test.h"
+#include "verify/model/self_test.h"
 
 namespace hone::test {
 namespace {

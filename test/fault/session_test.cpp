@@ -8,7 +8,7 @@
 #include "ops/ops.h"
 #include "test/compile/models.h"
 #include "test/fault/child.h"
-#include "verify/repeat.h"
+#include "verify/model/repeat.h"
 #include "verify/sample.h"
 
 namespace hone::test {

@@ -7,7 +7,7 @@
 #include "api/hone.h"
 #include "base/file.h"
 #include "import/onnx/file/model.h"
-#include "verify/expansion.h"
+#include "verify/model/expansion.h"
 #include "verify/sizes.h"
 
 namespace hone::conformance {

@@ -9,8 +9,8 @@
 #include "base/random.h"
 #include "ops/common.h"
 #include "ref/evaluate.h"
-#include "verify/case.h"
-#include "verify/reduce.h"
+#include "verify/reduce/case.h"
+#include "verify/reduce/reduce.h"
 
 namespace hone::fuzz {
 

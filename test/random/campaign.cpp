@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
-#include "verify/reduce.h"
+#include "verify/reduce/reduce.h"
 
 namespace hone::fuzz {
 

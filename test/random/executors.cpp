@@ -19,7 +19,7 @@
 #include "test/codegen/guarded.h"
 #include "test/far/far.h"
 #include "test/random/c_executor.h"
-#include "verify/judge.h"
+#include "verify/reduce/judge.h"
 
 namespace hone::fuzz {
 

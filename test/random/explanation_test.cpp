@@ -1,5 +1,5 @@
 // Which results that the first rule refuses are explained by rounding, and which are not.
-#include "verify/explanation.h"
+#include "verify/model/explanation.h"
 
 #include <gtest/gtest.h>
 

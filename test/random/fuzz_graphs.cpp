@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "test/random/campaign.h"
 #include "test/random/coverage.h"
-#include "verify/case.h"
+#include "verify/reduce/case.h"
 
 namespace hone::fuzz {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "verify/case.h"
+#include "verify/reduce/case.h"
 
 namespace hone::fuzz {
 

@@ -1,6 +1,6 @@
 // Tests the judge in both directions: everything that the reference gives in any of its modes
 // passes, and wrong rules and kernels planted in random functions are found.
-#include "verify/judge.h"
+#include "verify/reduce/judge.h"
 
 #include <gtest/gtest.h>
 

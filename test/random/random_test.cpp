@@ -15,9 +15,9 @@
 #include "test/random/coverage.h"
 #include "test/random/makers.h"
 #include "test/random/onnx_makers.h"
-#include "verify/case.h"
-#include "verify/judge.h"
-#include "verify/reduce.h"
+#include "verify/reduce/case.h"
+#include "verify/reduce/judge.h"
+#include "verify/reduce/reduce.h"
 
 namespace hone::fuzz {
 namespace {

@@ -1,5 +1,5 @@
 // NaN and infinities of functions that are too large to evaluate completely.
-#include "verify/special.h"
+#include "verify/model/special.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "verify/step_edge.h"
+#include "verify/model/step_edge.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "ref/evaluate.h"
 #include "ref/rounding.h"
-#include "verify/whole.h"
+#include "verify/model/whole.h"
 
 namespace hone {
 

@@ -1,4 +1,4 @@
-#include "verify/edges.h"
+#include "verify/kernel/edges.h"
 
 #include "ops/eval.h"
 #include "ops/expand.h"

@@ -1,4 +1,4 @@
-#include "verify/contents.h"
+#include "verify/model/contents.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "verify/special.h"
+#include "verify/model/special.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "verify/judge.h"
+#include "verify/reduce/judge.h"
 
 #include <algorithm>
 #include <cmath>

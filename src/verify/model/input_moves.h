@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "verify/contents.h"
+#include "verify/model/contents.h"
 
 namespace hone {
 

@@ -1,4 +1,4 @@
-#include "verify/input_moves.h"
+#include "verify/model/input_moves.h"
 
 #include <algorithm>
 #include <cmath>

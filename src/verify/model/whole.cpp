@@ -1,4 +1,4 @@
-#include "verify/whole.h"
+#include "verify/model/whole.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,9 +10,9 @@
 #include "runtime/session.h"
 #include "schedule/cost.h"
 #include "schedule/views.h"
-#include "verify/explanation.h"
 #include "verify/masks.h"
-#include "verify/repeat.h"
+#include "verify/model/explanation.h"
+#include "verify/model/repeat.h"
 #include "verify/sizes.h"
 
 namespace hone {

@@ -1,4 +1,4 @@
-#include "verify/explanation.h"
+#include "verify/model/explanation.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "verify/self_test.h"
+#include "verify/model/self_test.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "backend/devices/devices.h"
 #include "base/error.h"
 #include "runtime/self_test.h"
-#include "verify/contents.h"
+#include "verify/model/contents.h"
 #include "verify/sizes.h"
 
 namespace hone {

@@ -1,4 +1,4 @@
-#include "verify/chunks.h"
+#include "verify/kernel/chunks.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "verify/made_inputs.h"
+#include "verify/model/made_inputs.h"
 
 #include <algorithm>
 #include <limits>
@@ -10,11 +10,11 @@
 #include "ir/refusal.h"
 #include "ops/ops.h"
 #include "schedule/cost.h"
-#include "verify/contents.h"
-#include "verify/input_moves.h"
-#include "verify/refusing_part.h"
+#include "verify/model/contents.h"
+#include "verify/model/input_moves.h"
+#include "verify/model/refusing_part.h"
+#include "verify/model/whole.h"
 #include "verify/sizes.h"
-#include "verify/whole.h"
 
 namespace hone {
 

@@ -8,8 +8,8 @@
 #include "codegen/kernel_code.h"
 #include "kernel/kernel.h"
 #include "runtime/session.h"
+#include "verify/kernel/trial_memory.h"
 #include "verify/sample.h"
-#include "verify/trial_memory.h"
 
 namespace hone {
 

@@ -1,4 +1,4 @@
-#include "verify/repeat.h"
+#include "verify/model/repeat.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,10 +1,10 @@
-#include "verify/guilty.h"
+#include "verify/model/guilty.h"
 
 #include <chrono>
 #include <optional>
 #include <set>
 
-#include "verify/explanation.h"
+#include "verify/model/explanation.h"
 
 namespace hone {
 

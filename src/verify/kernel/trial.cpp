@@ -1,4 +1,4 @@
-#include "verify/trial.h"
+#include "verify/kernel/trial.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,7 +12,7 @@
 #include "ops/ops.h"
 #include "runtime/prepare.h"
 #include "schedule/plan_builder.h"
-#include "verify/edges.h"
+#include "verify/kernel/edges.h"
 #include "verify/masks.h"
 #include "verify/sizes.h"
 

@@ -1,4 +1,4 @@
-#include "verify/reduce.h"
+#include "verify/reduce/reduce.h"
 
 #include <algorithm>
 #include <map>

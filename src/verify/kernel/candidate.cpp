@@ -1,4 +1,4 @@
-#include "verify/candidate.h"
+#include "verify/kernel/candidate.h"
 
 #include <algorithm>
 #include <array>
@@ -14,9 +14,9 @@
 #include "ref/expected.h"
 #include "ref/rounding.h"
 #include "schedule/cost.h"
-#include "verify/chunks.h"
+#include "verify/kernel/chunks.h"
+#include "verify/kernel/trial.h"
 #include "verify/sizes.h"
-#include "verify/trial.h"
 
 namespace hone {
 

@@ -1,4 +1,4 @@
-#include "verify/refusing_part.h"
+#include "verify/model/refusing_part.h"
 
 #include <algorithm>
 #include <iterator>

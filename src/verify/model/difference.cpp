@@ -1,4 +1,4 @@
-#include "verify/difference.h"
+#include "verify/model/difference.h"
 
 #include <cmath>
 #include <unordered_set>
@@ -8,7 +8,7 @@
 #include "pass/map_sizes.h"
 #include "ref/expected.h"
 #include "runtime/session.h"
-#include "verify/overflow.h"
+#include "verify/model/overflow.h"
 
 namespace hone {
 

@@ -1,4 +1,4 @@
-#include "verify/case.h"
+#include "verify/reduce/case.h"
 
 #include <charconv>
 #include <limits>

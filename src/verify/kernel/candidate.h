@@ -9,8 +9,8 @@
 #include "codegen/kernel_code.h"
 #include "kernel/kernel.h"
 #include "ref/compare.h"
+#include "verify/kernel/trial_memory.h"
 #include "verify/sample.h"
-#include "verify/trial_memory.h"
 
 namespace hone {
 

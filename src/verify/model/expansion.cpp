@@ -1,4 +1,4 @@
-#include "verify/expansion.h"
+#include "verify/model/expansion.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,9 +10,9 @@
 #include "ops/expand.h"
 #include "ops/ops.h"
 #include "ref/expected.h"
+#include "verify/model/whole.h"
 #include "verify/sample.h"
 #include "verify/sizes.h"
-#include "verify/whole.h"
 
 namespace hone {
 

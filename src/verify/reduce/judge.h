@@ -8,7 +8,7 @@
 
 #include "ref/enclosure.h"
 #include "ref/expected.h"
-#include "verify/case.h"
+#include "verify/reduce/case.h"
 
 namespace hone {
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "verify/case.h"
+#include "verify/reduce/case.h"
 
 namespace hone {
 
