@@ -1,7 +1,5 @@
 #include "api/hone.h"
 
-#include <algorithm>
-
 #include "backend/devices/devices.h"
 #include "runtime/prepare.h"
 
@@ -37,43 +35,6 @@ void Builder::output(Value v, std::string name) {
                     v ? "a value of another builder" : "an empty value",
                     "; give a value that this builder's operations made");
   function_.add_result(v, std::move(name));
-}
-
-Source source(const Function& f, std::string name) { return {std::move(name), {{{}, f}}, {}}; }
-
-Source source(const Imported& imported) {
-  Source out;
-  out.name = imported.name;
-  for (const ImportedVariant& v : imported.variants) {
-    SourceVariant variant{{}, v.function};
-    for (const Assumption& a : v.assumptions)
-      variant.guards.push_back({Guard::Kind::equal, a.condition, Dim(a.holds ? 1 : 0)});
-    out.variants.push_back(std::move(variant));
-  }
-  return out;
-}
-
-Source source(const Plan& plan) {
-  if (plan.graph.empty())
-    throw UserError(plan.name,
-                    ": the plan was written without its graph (--strip); use the model it was made "
-                    "from");
-  Source out{plan.name, {}, {}};
-  constexpr std::string_view between = "\nnext variant\n";
-  // Variants for other targets and machines have the same guards.
-  std::vector<std::vector<Guard>> guards;
-  for (const Variant& v : plan.variants)
-    if (std::ranges::find(guards, v.guards) == guards.end()) guards.push_back(v.guards);
-  for (std::string_view rest = plan.graph; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(between), rest.size());
-    const std::size_t i = out.variants.size();
-    if (i == guards.size())
-      throw UserError(plan.name,
-                      ": the plan's graph does not belong to it; compile the plan again");
-    out.variants.push_back({guards[i], parse(rest.substr(0, end), find_op, plan.graph_arrays)});
-    rest.remove_prefix(std::min(end + between.size(), rest.size()));
-  }
-  return out;
 }
 
 std::unique_ptr<Session> open_session(const Plan& plan, SessionOptions options) {

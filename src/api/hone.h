@@ -9,6 +9,8 @@
 #include "import/import.h"
 #include "import/tensor_file.h"
 #include "ops/common.h"
+#include "optimize/model.h"
+#include "optimize/source.h"
 #include "plan/plan_file.h"
 #include "ref/compare.h"
 #include "runtime/session.h"
@@ -42,12 +44,6 @@ class Builder {
   Value add_input(const Type&, std::string name, bool is_donated);
   Function function_;
 };
-
-// One function, or an imported model, ready to compile.
-Source source(const Function&, std::string name = "function");
-Source source(const Imported&);
-// The functions that a plan keeps as text. Throws UserError when the plan was written without them.
-Source source(const Plan&);
 
 // Opens a session that runs a plan on the processor.
 std::unique_ptr<Session> open_session(const Plan&, SessionOptions = {});

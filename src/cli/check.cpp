@@ -3,11 +3,11 @@
 #include <cstdio>
 
 #include "base/json.h"
-#include "cli/batch.h"
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "import/gguf/gguf.h"
 #include "import/safetensors/sharded.h"
+#include "optimize/batch.h"
 #include "plan/plan_file.h"
 #include "type/safetensors.h"
 

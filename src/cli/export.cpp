@@ -5,7 +5,6 @@
 
 #include "api/hone.h"
 #include "base/json.h"
-#include "cli/batch.h"
 #include "cli/load.h"
 #include "pass/map_sizes.h"
 #include "plan/plan_file.h"

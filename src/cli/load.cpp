@@ -8,9 +8,10 @@
 #include "api/hone.h"
 #include "backend/backend.h"
 #include "base/terminal.h"
-#include "cli/batch.h"
-#include "cli/fit.h"
 #include "cli/run/table.h"
+#include "import/tensor_file.h"
+#include "optimize/batch.h"
+#include "optimize/fit.h"
 #include "plan/plan_file.h"
 #include "verify/model/made_inputs.h"
 #include "verify/sizes.h"
@@ -202,6 +203,11 @@ void add_source(Arguments& a, ModelOptions& o) {
   a.positional("MODEL", "model.onnx, or a directory that holds it", o.model);
 }
 
+void add_batch(Arguments& a, std::int64_t& batch) {
+  a.number("--batch", "N", "rows of the inputs, also where the model has another fixed number",
+           batch, 1);
+}
+
 void add_budget(Arguments& a, double& seconds) {
   a.real("--budget", "SECONDS",
          cat("time for comparing candidates and strategies (default: ", seconds, ")"), seconds);
@@ -249,6 +255,25 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy, Targets us
 
 namespace {
 
+std::optional<Array> tensor_of(const fs::path& file) {
+  if (file.extension() == ".npy") return read_npy(file);
+  if (file.extension() == ".pb") return read_tensor_pb(file);
+  return std::nullopt;
+}
+
+// `specs`: --input as typed. The sets are those beside the model.
+KnownInputs known_inputs(const std::vector<std::string>& specs, const fs::path& directory) {
+  KnownInputs out;
+  for (const fs::path& set : data_sets(directory)) out.sets.push_back(read_set(set, "input"));
+  if (specs.empty()) return out;
+  for (const std::string& spec : specs)
+    if (const std::size_t at = spec.find('='); at != spec.npos)
+      out.named.push_back(
+          {spec.substr(0, at), [file = spec.substr(at + 1)] { return tensor_of(file); }});
+  out.last = [specs](std::span<const PlanParam> params) { return read_inputs(specs, params); };
+  return out;
+}
+
 void fit_batch(const ModelOptions& options, FittedImport& fitted, Loaded& out) {
   if (open_batch(fitted.imported, options.batch, fitted.options)) {
     fitted.imported = import_onnx(out.file.path, fitted.options);
@@ -283,9 +308,7 @@ Loaded load(const ModelOptions& options, const Arguments& args,
     throw UsageError("--devices: applies to the strategy multi only; give --strategy multi");
   ImportOptions given = options.import;
   if (!options.weights.empty()) given.weights = read_weights(options.weights);
-  KnownInputs known{inputs, {}};
-  for (const fs::path& set : data_sets(out.file.path.parent_path()))
-    known.sets.push_back(read_set(set, "input"));
+  KnownInputs known = known_inputs(inputs, out.file.path.parent_path());
   if (options.batch > 0) known = {};  // of other sizes than the model says
   FittedImport fitted = import_fitting(out.file.path, given, known);
   if (options.batch > 0) fit_batch(options, fitted, out);

@@ -53,8 +53,9 @@ void add_model(Arguments&, ModelOptions&);
 void add_source(Arguments&, ModelOptions&);    // MODEL; plans are not allowed
 void add_budget(Arguments&, double& seconds);  // for comparisons; the current value is the default
 void add_sizes(Arguments&, ImportOptions&);    // --dim and --shapes
-void add_links(Arguments&, ImportOptions&);    // --allow-links
-void add_weights(Arguments&, ModelOptions&);   // --weights
+void add_batch(Arguments&, std::int64_t& batch);  // --batch; 0: not given
+void add_links(Arguments&, ImportOptions&);       // --allow-links
+void add_weights(Arguments&, ModelOptions&);      // --weights
 void add_compiling(Arguments&, ModelOptions&, bool with_strategy, Targets);
 
 struct Loaded {

@@ -10,14 +10,14 @@
 #include "base/amount.h"
 #include "base/machine.h"
 #include "base/replace_file.h"
-#include "cli/evidence.h"
-#include "cli/expected.h"
 #include "cli/load.h"
 #include "cli/precision.h"
-#include "cli/prove.h"
 #include "cli/run/table.h"
-#include "cli/second_reading.h"
 #include "cli/strategy_table.h"
+#include "optimize/expected.h"
+#include "optimize/keep_evidence.h"
+#include "optimize/prove.h"
+#include "optimize/second_reading.h"
 #include "plan/plan_file.h"
 #include "report/report.h"
 #include "runtime/self_test.h"
@@ -75,21 +75,11 @@ Json self_tests_json(const Plan& plan) {
   return out;
 }
 
-// The nodes that the second reading did not judge, by operator: all, or those of operators of which
-// it judged none.
-std::string left_out_text(const SecondReading& reading, bool only_unknown = false) {
-  std::string out;
-  for (const auto& [op, nodes] : reading.left_out)
-    if (!only_unknown || std::ranges::find(reading.unknown, op) != reading.unknown.end())
-      out += cat(out.empty() ? "" : ", ", amount(nodes, "node", "nodes"), " of ", op);
-  return out;
-}
-
-std::string tried_text(const Tried& t, const SecondReading& reading, double reading_ms) {
+std::string tried_text(const Tried& t, const SecondReading& reading) {
   std::string out = cat("verified: ", reading.judged, " of ", reading.nodes,
                         " nodes by a second reading of the model");
   if (reading.alone > 0) out += cat(" (", reading.alone, " alone on small operands)");
-  out += cat(" in ", milliseconds(reading_ms), "; ", t.kernels + t.kernels_before, " kernels");
+  out += cat(" in ", milliseconds(reading.ms), "; ", t.kernels + t.kernels_before, " kernels");
   if (t.kernels_before > 0) out += cat(" (", t.kernels_before, " in earlier runs)");
   if (t.kernels_shortly > 0)
     out += cat(" (", t.kernels_shortly, " on fewer inputs, because the time was up)");
@@ -168,17 +158,12 @@ bool parse(Arguments& a, Request& r, Words words) {
 }
 
 // The sets below a directory, or the one that it is.
-struct Sample {
-  fs::path path;
-  std::vector<Array> inputs, outputs;  // outputs are empty if there are none
-};
-
-std::vector<Sample> samples_in(const std::string& directory, std::span<const PlanParam> params) {
+std::vector<StoredSet> samples_in(const std::string& directory, std::span<const PlanParam> params) {
   std::vector<fs::path> sets = data_sets(directory);
   if (sets.empty()) sets.emplace_back(directory);
-  std::vector<Sample> out;
+  std::vector<StoredSet> out;
   for (const fs::path& set : sets) {
-    Sample s{set, read_set(set, "input"), read_set(set, "output")};
+    StoredSet s{set, read_set(set, "input"), read_set(set, "output")};
     if (s.inputs.empty()) s.inputs = read_named(set, params);
     if (s.inputs.empty() && !params.empty())
       throw UserError("--inputs ", directory,
@@ -190,59 +175,21 @@ std::vector<Sample> samples_in(const std::string& directory, std::span<const Pla
   return out;
 }
 
-// The plan agrees with the reference, but both use the same import. Outputs that another program
-// stored beside the inputs check both.
-void check_expected(const Plan& plan, const std::vector<Sample>& samples, int threads) {
-  const auto shared = std::make_shared<const Plan>(plan);
-  Session session(Executable::load(shared, open_devices(*shared)), {.threads = threads});
-  for (const Sample& s : samples) {
-    if (s.outputs.empty()) continue;
-    const std::vector<Array> got = session.run(s.inputs);
-    if (got.size() != s.outputs.size())
-      throw UserError(s.path.string(), ": contains ", amount(s.outputs.size(), "output", "outputs"),
-                      ", expected ", got.size());
-    for (std::size_t i = 0; i < got.size(); ++i)
-      if (const Comparison c = compare_expected(got[i], s.outputs[i]); !c.ok)
-        throw UserError(
-            s.path.string(), ": result ", i, " '", plan.results[i].name, "' differs from output_",
-            i, ".pb: ", c,
-            "; the reference agrees with the plan, so the stored output or the import of "
-            "the model is wrong; nothing was written");
-  }
-}
-
 // Everything that is determined before the slow part.
 struct Prepared {
   Loaded loaded;
   SecondReading reading;
-  double reading_ms = 0;
   fs::path file;  // to write
-  std::vector<Sample> samples;
+  std::vector<StoredSet> samples;
 };
 
 void check_reading(const Request& r, Prepared& p) {
   const Loaded& loaded = p.loaded;
-  if (!loaded.contradictions.empty() && !r.accepts_outputs)
-    throw UserError(loaded.file.path.string(), ": refused: ", loaded.contradictions[0],
-                    "; the model may have been read wrongly; if the declaration is wrong, give "
-                    "--accept-outputs");
-  const auto start = std::chrono::steady_clock::now();
-  const std::int64_t usual = std::int64_t{1} << 30,
-                     most_bytes = r.model.max_memory > 0 ? r.model.max_memory / 4 : usual;
-  p.reading = read_again(loaded.file.path, loaded.import,
-                         loaded.as_read ? *loaded.as_read : loaded.source, most_bytes);
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  p.reading_ms = took.count();
-  if (!p.reading.wrong.empty() && !r.accepts_reading)
-    throw InternalError("refused: ", p.reading.wrong,
-                        ", as its operator's page says; the model was read wrongly. "
-                        "--accept-reading goes on");
-  if (!p.reading.limit.empty())
-    warn(r.model, cat("warning: the second reading did not try all nodes: ", p.reading.limit,
-                      "; not judged: ", left_out_text(p.reading)));
-  else if (!p.reading.unknown.empty())
-    warn(r.model, cat("warning: no second reading checks how the model was read where it has ",
-                      left_out_text(p.reading, true)));
+  p.reading = checked_reading(loaded.file.path, loaded.import,
+                              loaded.as_read ? *loaded.as_read : loaded.source,
+                              loaded.contradictions, r.model.max_memory,
+                              {.outputs = r.accepts_outputs, .nodes = r.accepts_reading});
+  if (const std::string w = unjudged_warning(p.reading); !w.empty()) warn(r.model, "warning: " + w);
 }
 
 fs::path checked_output(const Request& r, const Loaded& loaded) {
@@ -265,7 +212,7 @@ Prepared prepared(const Request& r, const Arguments& a) {
   p.file = checked_output(r, p.loaded);
   if (!r.inputs.empty()) p.samples = samples_in(r.inputs, p.loaded.params);
   Source& source = p.loaded.source;
-  for (const Sample& s : p.samples) source.samples.push_back(s.inputs);
+  for (const StoredSet& s : p.samples) source.samples.push_back(s.inputs);
   for (const std::vector<Array>& sample : source.samples)
     check_inputs(sample, p.loaded.params, "samples of " + source.name);
   return p;
@@ -337,7 +284,7 @@ Json result_json(const Request& r, const Prepared& p, const Optimized& result,
                                                   {"unknown", texts_json(p.reading.unknown)},
                                                   {"limit", p.reading.limit},
                                                   {"left_out", left_out},
-                                                  {"ms", p.reading_ms}}},
+                                                  {"ms", p.reading.ms}}},
                       {"self_tests", self_tests_json(result.plan)},
                       {"precision", precision_json(r.model, best.precision)},
                       {"inputs", texts_json(result.assumptions)},
@@ -352,7 +299,7 @@ void print_result(const Request& r, const Prepared& p, const Optimized& result,
   print_assumptions(result.assumptions, "--input or --inputs", r.model);
   print_plan(p.file, best.bytes, ", content " + to_hex(*result.plan.content));
   std::printf("%s", precision_text(r.model, best.precision).c_str());
-  std::printf("%s%s", tried_text(result.tried, p.reading, p.reading_ms).c_str(),
+  std::printf("%s%s", tried_text(result.tried, p.reading).c_str(),
               self_tests_text(result.plan, r.model.verbose).c_str());
   if (!r.report.empty() && result.not_run.empty())
     std::printf("report: %s (%s)\n", r.report.c_str(), file_size_text(r.report).c_str());

@@ -2,10 +2,10 @@
 
 #include "backend/backend.h"
 #include "base/amount.h"
-#include "cli/expected.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
 #include "compile/blame.h"
+#include "optimize/expected.h"
 #include "ref/compare.h"
 #include "verify/model/step_edge.h"
 #include "verify/sizes.h"

@@ -1,6 +1,6 @@
 // The written plan must be the verified one: a plan that is changed in between is not kept, and a
 // file that computes something else fails when it is run.
-#include "cli/prove.h"
+#include "optimize/prove.h"
 
 #include <gtest/gtest.h>
 

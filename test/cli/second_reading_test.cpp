@@ -1,4 +1,4 @@
-#include "cli/second_reading.h"
+#include "optimize/second_reading.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "verify/onnx/alone.h"
 #include "verify/onnx/check.h"
 
-namespace hone::cli {
+namespace hone {
 namespace {
 
 namespace fs = std::filesystem;
@@ -890,4 +890,4 @@ TEST(SecondReading, AgreesWithTheImport) {
 }
 
 }  // namespace
-}  // namespace hone::cli
+}  // namespace hone

@@ -307,7 +307,7 @@ Value slices_first(Value x, int axis, bool keeps_axis) {
 }
 
 // Concatenates the elements of a stack along one of their axes, or along a new one.
-Value joined(Value stack, int axis, bool is_new) {
+Value join_stack(Value stack, int axis, bool is_new) {
   Axes order;
   for (int i = 1; i < stack.rank(); ++i) order.push_back(i);
   order.insert(order.begin() + axis, 0);
@@ -370,7 +370,7 @@ Values concat(NodeContext& c) {
   if (const Value v = sequence_input(c, 0); is_stacked(v)) {
     const Value stack = v.operand(0);
     const bool is_new = c.flag("new_axis");
-    return {joined(stack, c.axis(c.integer("axis", 0), stack.rank() - 1 + is_new), is_new)};
+    return {join_stack(stack, c.axis(c.integer("axis", 0), stack.rank() - 1 + is_new), is_new)};
   }
   Values all = elements(c, 0);
   if (all.empty()) c.fail("the sequence is empty, expected at least one element");

@@ -1,10 +1,10 @@
-#include "cli/evidence.h"
+#include "optimize/keep_evidence.h"
 
 #include "base/replace_file.h"
 #include "compile/evidence.h"
 #include "import/tensor_file.h"
 
-namespace hone::cli {
+namespace hone {
 
 namespace fs = std::filesystem;
 
@@ -31,4 +31,4 @@ fs::path keep_evidence(const fs::path& directory, const std::string& model, cons
   return file;
 }
 
-}  // namespace hone::cli
+}  // namespace hone

@@ -1,14 +1,12 @@
-#include "cli/fit.h"
+#include "optimize/fit.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "base/file.h"
-#include "cli/run/tensors.h"
 #include "import/onnx/file/model.h"
-#include "import/tensor_file.h"
 
-namespace hone::cli {
+namespace hone {
 
 namespace fs = std::filesystem;
 
@@ -72,25 +70,19 @@ Wanted wanted(const Imported& imported, const std::vector<std::vector<Array>>& s
 
 std::vector<std::vector<Array>> sets_for(const Imported& imported, const KnownInputs& known) {
   std::vector<std::vector<Array>> out = known.sets;
-  if (known.specs.empty()) return out;
+  if (!known.last) return out;
   std::vector<PlanParam> params;
   for (const Function::Param& p : imported.variants[0].function.params())
     params.push_back({p.name, p.value.type(), false});
-  out.push_back(read_inputs(known.specs, params));
+  out.push_back(known.last(params));
   return out;
-}
-
-std::optional<Array> tensor_of(const fs::path& file) {
-  if (file.extension() == ".npy") return read_npy(file);
-  if (file.extension() == ".pb") return read_tensor_pb(file);
-  return std::nullopt;
 }
 
 // The data given for input number `index`: by name, else from the first set beside the model.
 std::optional<Array> given_input(const KnownInputs& known, const std::string& name,
                                  std::size_t index) {
-  for (const std::string& spec : known.specs)
-    if (spec.starts_with(name + "=")) return tensor_of(spec.substr(name.size() + 1));
+  for (const KnownInputs::Named& n : known.named)
+    if (n.name == name) return n.read();
   if (!known.sets.empty() && index < known.sets[0].size()) return known.sets[0][index];
   return std::nullopt;
 }
@@ -117,17 +109,15 @@ bool add_ranks(const fs::path& path, const KnownInputs& known, FittedImport& to)
   return is_new;
 }
 
-// Integers that --input NAME=FILE gives and that may decide a shape.
-std::map<std::string, Array> small_contents(const std::vector<std::string>& specs) {
+// Integers that are given by name and may decide a shape.
+std::map<std::string, Array> small_contents(const KnownInputs& known) {
   constexpr std::int64_t most_elements = 64;
   std::map<std::string, Array> out;
-  for (const std::string& spec : specs) {
-    const std::size_t at = spec.find('=');
-    if (at == spec.npos) continue;
-    std::optional<Array> a = tensor_of(spec.substr(at + 1));
+  for (const KnownInputs::Named& n : known.named) {
+    std::optional<Array> a = n.read();
     if (a && !is_float(a->dtype()) && a->dtype() != DType::text && a->rank() <= 1 &&
         a->count() <= most_elements)
-      out.emplace(spec.substr(0, at), std::move(*a));
+      out.emplace(n.name, std::move(*a));
   }
   return out;
 }
@@ -137,7 +127,7 @@ FittedImport read_for_contents(const fs::path& model, ImportOptions& options,
   try {
     return {import_onnx(model, options), {}};
   } catch (const UserError&) {
-    if (options.contents.empty()) options.contents = small_contents(known.specs);
+    if (options.contents.empty()) options.contents = small_contents(known);
     if (options.contents.empty()) throw;
     std::optional<FittedImport> out;
     try {
@@ -202,4 +192,4 @@ FittedImport import_fitting(const fs::path& model, const ImportOptions& given,
   return out;
 }
 
-}  // namespace hone::cli
+}  // namespace hone

@@ -1,4 +1,4 @@
-#include "cli/batch.h"
+#include "optimize/batch.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,7 @@
 #include "base/amount.h"
 #include "pass/rebatch.h"
 
-namespace hone::cli {
+namespace hone {
 
 namespace {
 
@@ -23,11 +23,6 @@ std::int64_t batch_of(const Function& f) {
 }
 
 }  // namespace
-
-void add_batch(Arguments& a, std::int64_t& batch) {
-  a.number("--batch", "N", "rows of the inputs, also where the model has another fixed number",
-           batch, 1);
-}
 
 bool open_batch(const Imported& imported, std::int64_t batch, ImportOptions& options) {
   bool is_open = false;
@@ -71,4 +66,4 @@ std::vector<std::string> set_batch(Imported& imported, std::int64_t batch) {
   return notes;
 }
 
-}  // namespace hone::cli
+}  // namespace hone

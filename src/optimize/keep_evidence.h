@@ -7,7 +7,7 @@
 
 #include "compile/optimize.h"
 
-namespace hone::cli {
+namespace hone {
 
 // Writes MODEL-STRATEGY.hone-ir into the directory, which is created if missing. If made-up inputs
 // show the fault, the function is reduced; else the whole function is written, with the inputs as
@@ -16,4 +16,4 @@ std::filesystem::path keep_evidence(const std::filesystem::path& directory,
                                     const std::string& model, const Refusal&,
                                     const CompileOptions&);
 
-}  // namespace hone::cli
+}  // namespace hone

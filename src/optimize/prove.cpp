@@ -1,4 +1,4 @@
-#include "cli/prove.h"
+#include "optimize/prove.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,13 +7,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "cli/run/exit.h"
-#include "cli/run/self_test.h"
 #include "compile/memory_need.h"
 #include "plan/plan_file.h"
+#include "runtime/self_test.h"
 #include "verify/model/whole.h"
 
-namespace hone::cli {
+namespace hone {
 
 namespace fs = std::filesystem;
 
@@ -94,11 +93,11 @@ std::int64_t write_proved(const fs::path& file, const Plan& plan,
     command.insert(command.end(), {"--same-machine", "-q", temporary.path().string()});
     const ProcessResult done = run_process(command);
     if (done.status >= 128) refuse(file, cat("its self-test ended by signal ", done.status - 128));
-    if (done.status != exit_ok) refuse(file, done.output);
+    if (done.status != 0) refuse(file, done.output);
   }
   const auto bytes = static_cast<std::int64_t>(fs::file_size(temporary.path()));
   move_file(temporary.path(), file);
   return bytes;
 }
 
-}  // namespace hone::cli
+}  // namespace hone

@@ -1,16 +1,13 @@
-// --batch N: another number of rows than the model was written for.
+// Models at another number of rows than they were written for.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "cli/run/arguments.h"
 #include "import/import.h"
 
-namespace hone::cli {
-
-void add_batch(Arguments&, std::int64_t& batch);  // 0: not given
+namespace hone {
 
 // Sets the open sizes that lead inputs to `batch`. Whether there was one; then import again.
 bool open_batch(const Imported&, std::int64_t batch, ImportOptions&);
@@ -19,4 +16,4 @@ bool open_batch(const Imported&, std::int64_t batch, ImportOptions&);
 // names the node for which that cannot be shown.
 std::vector<std::string> set_batch(Imported&, std::int64_t batch);
 
-}  // namespace hone::cli
+}  // namespace hone

@@ -10,7 +10,7 @@
 #include "compile/source.h"
 #include "import/import.h"
 
-namespace hone::cli {
+namespace hone {
 
 struct SecondReading {
   int nodes = 0;   // including those in branches, bodies and functions
@@ -21,6 +21,7 @@ struct SecondReading {
   std::vector<std::string> unknown;     // operators of which no node was judged
   std::string limit;                    // why nodes were not tried; empty: all were
   std::string wrong;                    // the first difference; empty: none
+  double ms = 0;                        // how long it took
 };
 
 // `source` is the model from the first import. A model that is too slow in the reference is not run
@@ -29,4 +30,18 @@ struct SecondReading {
 SecondReading read_again(const std::filesystem::path&, const ImportOptions&, const Source& source,
                          std::int64_t most_bytes = std::int64_t{1} << 30);
 
-}  // namespace hone::cli
+// What a caller accepts although it may show that the model was read wrongly.
+struct AcceptedReading {
+  bool outputs = false;  // other outputs than the file declares (Imported::contradictions)
+  bool nodes = false;    // other results of a node than its operator's page says
+};
+// The same, with a quarter of `max_memory` (0: 1 GiB). Throws UserError for a contradiction and
+// InternalError for a wrong node, unless it is accepted.
+SecondReading checked_reading(const std::filesystem::path&, const ImportOptions&, const Source&,
+                              const std::vector<std::string>& contradictions,
+                              std::int64_t max_memory, const AcceptedReading&);
+
+// What to tell about nodes that were not judged; empty if all were.
+std::string unjudged_warning(const SecondReading&);
+
+}  // namespace hone

@@ -1,18 +1,29 @@
-// Imports a model with open sizes so that it fits the inputs that a command was given.
+// Imports a model with open sizes so that it fits the inputs that are known.
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "import/import.h"
+#include "plan/plan.h"
 
-namespace hone::cli {
+namespace hone {
 
-// What a command knows about the inputs: --input as typed, and the data sets beside the model.
+// Inputs that are known before the model is read.
 struct KnownInputs {
-  std::vector<std::string> specs = {};
-  std::vector<std::vector<Array>> sets = {};
+  std::vector<std::vector<Array>> sets = {};  // such as those beside the model
+  // Single ones by name, read when they are needed; nullopt if there is more than one tensor.
+  struct Named {
+    std::string name;
+    std::function<std::optional<Array>()> read;
+  };
+  std::vector<Named> named = {};
+  // One more set, once the types are known. Empty: there is none.
+  std::function<std::vector<Array>(std::span<const PlanParam>)> last = {};
 };
 
 struct FittedImport {
@@ -30,4 +41,4 @@ struct FittedImport {
 FittedImport import_fitting(const std::filesystem::path&, const ImportOptions& options,
                             const KnownInputs&);
 
-}  // namespace hone::cli
+}  // namespace hone

@@ -1,13 +1,15 @@
-#include "cli/second_reading.h"
+#include "optimize/second_reading.h"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <unordered_map>
 
-#include "api/hone.h"
+#include "base/amount.h"
 #include "base/file.h"
 #include "import/onnx/variants.h"
 #include "ir/measured.h"
+#include "optimize/source.h"
 #include "ref/evaluate.h"
 #include "verify/model/made_inputs.h"
 #include "verify/model/whole.h"
@@ -16,7 +18,7 @@
 #include "verify/sample.h"
 #include "verify/sizes.h"
 
-namespace hone::cli {
+namespace hone {
 
 namespace {
 
@@ -382,6 +384,15 @@ void count_nodes(const onnx::Model& model, const onnx::ReadingCheck& whole,
     if (!known.contains(op)) out.unknown.push_back(op);
 }
 
+// The nodes that were not judged, by operator: all, or those of operators of which none was.
+std::string left_out_text(const SecondReading& reading, bool only_unknown) {
+  std::string out;
+  for (const auto& [op, nodes] : reading.left_out)
+    if (!only_unknown || std::ranges::find(reading.unknown, op) != reading.unknown.end())
+      out += cat(out.empty() ? "" : ", ", amount(nodes, "node", "nodes"), " of ", op);
+  return out;
+}
+
 }  // namespace
 
 SecondReading read_again(const std::filesystem::path& path, const ImportOptions& options,
@@ -416,4 +427,33 @@ SecondReading read_again(const std::filesystem::path& path, const ImportOptions&
   return {};  // made-up inputs that the model refuses
 }
 
-}  // namespace hone::cli
+SecondReading checked_reading(const std::filesystem::path& path, const ImportOptions& options,
+                              const Source& source, const std::vector<std::string>& contradictions,
+                              std::int64_t max_memory, const AcceptedReading& accepted) {
+  if (!contradictions.empty() && !accepted.outputs)
+    throw UserError(path.string(), ": refused: ", contradictions[0],
+                    "; the model may have been read wrongly; if the declaration is wrong, give "
+                    "--accept-outputs");
+  const auto start = std::chrono::steady_clock::now();
+  constexpr std::int64_t usual = std::int64_t{1} << 30;
+  SecondReading out = read_again(path, options, source, max_memory > 0 ? max_memory / 4 : usual);
+  out.ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (!out.wrong.empty() && !accepted.nodes)
+    throw InternalError("refused: ", out.wrong,
+                        ", as its operator's page says; the model was read wrongly. "
+                        "--accept-reading goes on");
+  return out;
+}
+
+std::string unjudged_warning(const SecondReading& reading) {
+  if (!reading.limit.empty())
+    return cat("the second reading did not try all nodes: ", reading.limit,
+               "; not judged: ", left_out_text(reading, false));
+  if (!reading.unknown.empty())
+    return cat("no second reading checks how the model was read where it has ",
+               left_out_text(reading, true));
+  return "";
+}
+
+}  // namespace hone

@@ -10,7 +10,7 @@
 
 #include "plan/plan.h"
 
-namespace hone::cli {
+namespace hone {
 
 // The command that runs a file's self-tests in another process: hone-run beside this program, else
 // this program. Empty if neither exists; the self-tests then run in this process.
@@ -27,4 +27,4 @@ void state_written_memory(const std::filesystem::path& beside, Plan&,
                           std::span<const std::vector<Array>> inputs, int threads,
                           std::optional<std::int64_t> limit);
 
-}  // namespace hone::cli
+}  // namespace hone
