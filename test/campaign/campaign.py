@@ -4,6 +4,7 @@ Every model lies in a folder of its own, with its inputs and ONNX Runtime's outp
 them, so that a line of the table can be repeated by hand."""
 
 import argparse
+import importlib.metadata
 import json
 import multiprocessing
 import os
@@ -100,6 +101,10 @@ def described(folder):
     return {"sets": len(sets), "empty_sets": len(empty)}
 
 
+def versions():
+    return {p: importlib.metadata.version(p) for p in ("torch", "transformers", "onnxruntime", "skl2onnx")}
+
+
 def reason(error):
     """The first line of what caused an error: exporters wrap it in what they were doing."""
     while error.__cause__ or (error.__context__ and not error.__suppress_context__):
@@ -163,13 +168,11 @@ def main():
     parser.add_argument("--only", help="names that contain this")
     parser.add_argument("--keep", default="build/campaign-models", help="where the models go")
     parser.add_argument("--again", action="store_true", help="models that lie there are compared again, not made again")
-    parser.add_argument("--jsonl", help="append a line of the machine and one for each model")
+    parser.add_argument("--jsonl", help="append one line: the machine, counts, and models that do not agree")
     options = parser.parse_args()
     root = pathlib.Path(options.keep).resolve()
-    counts = {}
-    if options.jsonl:
-        with open(options.jsonl, "a") as out:
-            out.write(json.dumps(facts()) + "\n")
+    counts, not_ok = {}, []
+    sets = {"sets": 0, "empty_sets": 0}
     for group, name in names_of(options.groups.split(",")):
         full = f"{group}/{name}"
         if options.only and options.only not in full:
@@ -189,10 +192,15 @@ def main():
             status, detail = validate(options.hone, folder, is_quantized)
         counts.setdefault(group, {}).setdefault(status, []).append(name)
         print(f"{full:45} {status:13} {time.time() - start:5.1f} s  {detail}", flush=True)
-        if options.jsonl:
-            with open(options.jsonl, "a") as out:
-                line = {"group": group, "model": name, "status": status, "detail": detail}
-                out.write(json.dumps(line | (described(folder) if status != "not exported" else {})) + "\n")
+        if status != "ok":
+            not_ok.append({"group": group, "model": name, "status": status, "detail": detail})
+        if status != "not exported":
+            sets = {k: n + sets[k] for k, n in described(folder).items()}
+    if options.jsonl:
+        groups = {group: {s: len(v) for s, v in sorted(by_status.items())} for group, by_status in counts.items()}
+        line = facts() | {"packages": versions(), "models": sum(sum(g.values()) for g in groups.values()), "groups": groups}
+        with open(options.jsonl, "a") as out:
+            out.write(json.dumps(line | sets | {"not_ok": not_ok}) + "\n")
     print()
     for group, by_status in counts.items():
         print(f"{group:22}", ", ".join(f"{len(v)} {k}" for k, v in sorted(by_status.items())))

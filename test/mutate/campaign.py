@@ -159,12 +159,14 @@ def summary(rows, facts):
     folders = collections.defaultdict(collections.Counter)
     for r in changing:
         folders[re.match(r"src/((?:import|backend)/\w+|\w+)", r["file"])[1]]["wrong" if r["verdict"] == "wrong" else "noticed"] += 1
-    return facts | {"summary": True, "changes": len(rows), "verdicts": dict(counts), "changing_results": len(changing),
+    wrong = [{k: r[k] for k in ("file", "line", "kind", "old", "new")} |
+             {"models": [m for m, (outcome, _) in r["optimize"].items() if outcome in ("differs", "fails", "dies-run")]} |
+             ({"noticed_by": r["tests"]} if "tests" in r else {}) for r in rows if r["verdict"] == "wrong"]
+    return facts | {"changes": len(rows), "verdicts": dict(counts), "changing_results": len(changing),
                     "of_these": dict(kept), "noticed": noticed,
-                    "noticed_by_tests": {v: dict(collections.Counter(r["tests"] for r in rows if r["verdict"] == v and "tests" in r))
-                                         for v in ("wrong", "equal")},
+                    "equal_noticed_by": dict(collections.Counter(r["tests"] for r in rows if r["verdict"] == "equal" and "tests" in r)),
                     "share": round(noticed / len(changing), 4) if changing else None,
-                    "by_folder": {k: dict(v) for k, v in sorted(folders.items())}}
+                    "by_folder": {k: dict(v) for k, v in sorted(folders.items())}, "wrong": wrong}
 
 
 # Each of a folder, or of many; fast ones first.
@@ -269,10 +271,11 @@ def run(args):
     with open(out, "w") as file:
         for r in rows:
             file.write(json.dumps(r) + "\n")
-        facts = machine() | {"seed": args.seed, "models": len(reached), "chosen": args.count, "built": len(changes)} | ({"again": pathlib.Path(args.again).name} if args.again else {})
-        total = summary(rows, facts)
+        chosen = {"again": pathlib.Path(args.again).name} if args.again else {"chosen": args.count, "files": args.files}
+        total = summary(rows, machine() | {"seed": args.seed, "models": len(reached)} | chosen | {"built": len(changes)})
         file.write(json.dumps(total) + "\n")
-    print(json.dumps(total, indent=1))
+    say(f"all changes: {out}; the line for bench/results/mutate.jsonl:")
+    print(json.dumps(total))
 
 
 def main():
@@ -290,8 +293,8 @@ def main():
     parser.add_argument("--minutes", type=float, default=1e9, help="no change is begun after these")
     parser.add_argument("--only-prepare", action="store_true", help="makes the build and tries nothing")
     parser.add_argument("--keep-build", action="store_true", help="goes on with the last build and output")
-    parser.add_argument("--output", default=ROOT / f"bench/results/mutate-{datetime.date.today().isoformat()}.jsonl",
-                        help="the lines (default: bench/results/mutate-DATE.jsonl)")
+    parser.add_argument("--output", default=ROOT / f"build/mutate-{datetime.date.today().isoformat()}.jsonl",
+                        help="a line for each change, and a summary (default: build/mutate-DATE.jsonl)")
     run(parser.parse_args())
 
 
