@@ -21,7 +21,7 @@
 #include "backend/vulkan/driver/machine.h"
 #include "backend/vulkan/shader/shader.h"
 #include "backend/vulkan/target/vulkan_target.h"
-#include "codegen/c/glsl.h"
+#include "backend/vulkan/target/glsl.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "plan/plan_file.h"

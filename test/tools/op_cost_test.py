@@ -20,7 +20,7 @@ FASTER = {"codegen/llvm/math_pieces.cpp", "codegen/llvm/math_detail.h"}
 JUDGE = {"verify/onnx/elementwise.cpp", "verify/onnx/contrib.cpp"}
 # Functions of the C library that kernels may call, whether an operation needs them or not, and those of
 # doubles that a language without that library has instead.
-C_LIBRARY = {"plan/binary.cpp", "backend/cpu/device/helpers.cpp", "codegen/c/glsl_math.cpp"}
+C_LIBRARY = {"plan/binary.cpp", "backend/cpu/device/helpers.cpp", "backend/vulkan/target/glsl_math.cpp"}
 # erf, ops::erf, "Erf", erf_f32, hone_erf_f32, but not erfc.
 NAME = re.compile(r"(?<![A-Za-z])(?:[Ee]rf)(?![A-Za-bd-z]|c)")
 

@@ -8,7 +8,7 @@
 
 #include "backend/vulkan/target/spirv.h"
 #include "base/error.h"
-#include "codegen/c/glsl.h"
+#include "backend/vulkan/target/glsl.h"
 
 namespace hone::vulkan {
 

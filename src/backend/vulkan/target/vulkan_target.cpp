@@ -7,7 +7,7 @@
 #include "backend/vulkan/target/spirv.h"
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "codegen/c/glsl.h"
+#include "backend/vulkan/target/glsl.h"
 
 namespace hone::vulkan {
 

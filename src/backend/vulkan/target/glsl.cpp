@@ -1,10 +1,10 @@
-#include "codegen/c/glsl.h"
+#include "backend/vulkan/target/glsl.h"
 
 #include <algorithm>
 #include <cctype>
 
-#include "codegen/c/glsl_math.h"
-#include "codegen/c/glsl_vectors.h"
+#include "backend/vulkan/target/glsl_math.h"
+#include "backend/vulkan/target/glsl_vectors.h"
 #include "codegen/c/module.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"

@@ -1,4 +1,4 @@
-#include "codegen/c/glsl_vectors.h"
+#include "backend/vulkan/target/glsl_vectors.h"
 
 #include <algorithm>
 

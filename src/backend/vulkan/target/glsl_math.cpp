@@ -1,6 +1,6 @@
 // Functions of real numbers that GLSL lacks: functions of doubles, remainders, and sines of large
-// numbers. Written as C like all helpers; see codegen/c/glsl.h.
-#include "codegen/c/glsl_math.h"
+// numbers. Written as C like all helpers; see backend/vulkan/target/glsl.h.
+#include "backend/vulkan/target/glsl_math.h"
 
 namespace hone::c {
 
