@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "import/onnx/import.h"
 #include "import/onnx/model.h"
+#include "import/onnx/options.h"
 #include "import/onnx/tensor.h"
 
 namespace hone::onnx {
