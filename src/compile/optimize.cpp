@@ -13,6 +13,7 @@
 #include "base/thread_pool.h"
 #include "compile/blame.h"
 #include "compile/build_id.h"
+#include "compile/guilty.h"
 #include "compile/memory_need.h"
 #include "compile/stats.h"
 #include "compile/store.h"

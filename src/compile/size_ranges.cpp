@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 
-#include "compile/compile.h"
 #include "verify/sizes.h"
 #include "verify/whole.h"
 
