@@ -19,6 +19,7 @@
 #include "compile/store.h"
 #include "compile/timed_run.h"
 #include "ir/refusal.h"
+#include "plan/content_hash.h"
 #include "ref/expected.h"
 #include "runtime/memory_limit.h"
 #include "runtime/session.h"
