@@ -41,7 +41,8 @@ def run(changes, *options, cmake=CMAKE, readme=README):
             path = pathlib.Path(root) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        result = subprocess.run([sys.executable, LAYERS, *options, root], capture_output=True, text=True)
+        result = subprocess.run([sys.executable, LAYERS, *options, root], capture_output=True,
+                                text=True)
         return result.returncode, result.stdout
 
 
@@ -108,6 +109,10 @@ class Layers(unittest.TestCase):
                  "ops/a, ops/b; a shortest way around: ops/a -> ops/b -> ops/a\n"
                  "ops/c, ops/d; a shortest way around: ops/c -> ops/d -> ops/c\n")):
             self.assertEqual(run(includes(edges), "--cycles"), (0, expected))
+            code, out = run(includes(edges))
+            self.assertEqual((code, out.count("\n")), (1, expected.count("\n")), out)
+            for ring in expected.splitlines():
+                self.assertIn(f"units need each other: {ring}; move what", out)
 
     def test_units_without_a_ring(self):
         edges = ["a.cpp a", "a.cpp b", "a.h c", "b.h d", "c.h d", "d.cpp d", "d.cpp e"]
