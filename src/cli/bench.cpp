@@ -9,6 +9,7 @@
 #include "cli/run/self_test.h"
 #include "cli/run/table.h"
 #include "compile/stats.h"
+#include "plan/content_hash.h"
 
 namespace hone::cli {
 

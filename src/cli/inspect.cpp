@@ -11,6 +11,7 @@
 #include "import/onnx/file/model.h"
 #include "import/onnx/file/tensor.h"
 #include "import/safetensors/sharded.h"
+#include "plan/content_hash.h"
 #include "plan/plan_text.h"
 #include "type/safetensors.h"
 

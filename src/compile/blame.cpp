@@ -1,7 +1,6 @@
 #include "compile/blame.h"
 
 #include "compile/compile.h"
-#include "verify/model/guilty.h"
 #include "verify/sizes.h"
 
 namespace hone {
@@ -27,21 +26,6 @@ std::optional<Difference> first_difference(const Source& source, const CompileOp
     return compile({source.name, {{variant.guards, f}}, {inputs}}, unverified);
   };
   return first_difference(variant.function, make, inputs, options.threads);
-}
-
-std::string guilty_pass(const SourceVariant& variant, const PassOptions& options,
-                        const std::vector<Array>& inputs) try {
-  PassOptions kept = options;
-  kept.keep = true;
-  kept.watch = nullptr;
-  std::vector<PassRecord> records;
-  run_passes(narrowed(variant), kept, &records);
-  std::vector<Stage> stages;
-  for (const PassRecord& r : records)
-    if (r.changed && r.after) stages.push_back({r.name, r.rules, *r.after});
-  return guilty_pass(variant.function, stages, inputs);
-} catch (const UserError& e) {
-  return cat("; the pass at fault is unknown: ", e.what());
 }
 
 }  // namespace hone

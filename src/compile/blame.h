@@ -1,8 +1,8 @@
-// Finds the node or pass that is at fault when a plan was refused.
+// Finds the node that is at fault when a plan was refused. Compiles the function again, with inner
+// values as results.
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "compile/options.h"
@@ -15,8 +15,5 @@ namespace hone {
 // every value agrees within its rounding. Throws UserError when no variant serves them.
 std::optional<Difference> first_difference(const Source&, const CompileOptions&,
                                            const std::vector<Array>& inputs);
-
-// Text to append to the error message: the first pass that changes the meaning of the variant.
-std::string guilty_pass(const SourceVariant&, const PassOptions&, const std::vector<Array>& inputs);
 
 }  // namespace hone

@@ -5,8 +5,6 @@
 #include <map>
 #include <optional>
 
-#include "compile/compile.h"
-#include "verify/model/whole.h"
 #include "verify/sizes.h"
 
 namespace hone {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "ir/op.h"
+#include "ir/graph.h"
 
 namespace hone {
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "base/hash.h"
-
 namespace hone {
 
 Function::Lists& Function::own() {
@@ -60,58 +58,6 @@ Dims Function::symbols() const {
       for (const Dim& s : d.symbols())
         if (std::find(out.begin(), out.end(), s) == out.end()) out.push_back(s);
   return out;
-}
-
-namespace {
-
-struct Numbering {
-  std::vector<NodeId> order;
-  std::vector<std::uint32_t> of;  // node id -> position in order
-};
-
-Numbering number_nodes(const Function& f) {
-  Numbering n{live_nodes(f), std::vector<std::uint32_t>(f.graph().node_count(), ~0u)};
-  for (std::size_t i = 0; i < n.order.size(); ++i) n.of[n.order[i]] = static_cast<std::uint32_t>(i);
-  return n;
-}
-
-std::uint64_t reference(const Numbering& n, Value v) {
-  return (std::uint64_t{n.of[v.node()]} << 16) ^ v.index();
-}
-
-}  // namespace
-
-std::uint64_t Function::hash() const {
-  Numbering n = number_nodes(*this);
-  std::uint64_t h = mix(params().size(), results().size());
-  for (NodeId id : n.order) {
-    h = mix(mix(h, hash_text(graph_->op(id).name)), graph_->attrs(id).hash());
-    for (const Value& v : graph_->operands(id)) h = mix(h, reference(n, v));
-    for (std::size_t i = 0; i < graph_->result_count(id); ++i)
-      h = mix(h, graph_->type(id, i).hash());
-  }
-  for (const Result& r : results()) h = mix(h, reference(n, r.value));
-  return h;
-}
-
-bool same_structure(const Function& f, const Function& g) {
-  if (f.params().size() != g.params().size() || f.results().size() != g.results().size())
-    return false;
-  Numbering a = number_nodes(f), b = number_nodes(g);
-  if (a.order.size() != b.order.size()) return false;
-  for (std::size_t i = 0; i < a.order.size(); ++i) {
-    NodeId x = a.order[i], y = b.order[i];
-    if (&f.graph().op(x) != &g.graph().op(y) || !(f.graph().attrs(x) == g.graph().attrs(y)) ||
-        f.graph().result_types(x) != g.graph().result_types(y))
-      return false;
-    std::span<const Value> p = f.graph().operands(x), q = g.graph().operands(y);
-    if (p.size() != q.size()) return false;
-    for (std::size_t k = 0; k < p.size(); ++k)
-      if (reference(a, p[k]) != reference(b, q[k])) return false;
-  }
-  for (std::size_t i = 0; i < f.results().size(); ++i)
-    if (reference(a, f.result(i)) != reference(b, g.result(i))) return false;
-  return true;
 }
 
 namespace {

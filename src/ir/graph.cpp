@@ -5,7 +5,6 @@
 
 #include "base/hash.h"
 #include "ir/located.h"
-#include "ir/op.h"
 
 namespace hone {
 
@@ -215,6 +214,63 @@ void Graph::add_check(const DimCheck& check) {
     return (c.a == check.a && c.b == check.b) || (c.a == check.b && c.b == check.a);
   });
   checks_.push_back(check);
+}
+
+Value apply(const Op& op, std::span<const Value> operands, Attrs attrs, std::source_location at) {
+  if (operands.empty())
+    throw UserError(op.name, ": got no operands, expected at least one (", at.file_name(), ":",
+                    at.line(), ")");
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i])
+      throw UserError(op.name, ": operand ", i,
+                      " is empty; give an input, a weight or the result of an operation (",
+                      at.file_name(), ":", at.line(), ")");
+    if (&operands[i].graph() != &operands[0].graph())
+      throw UserError(op.name, ": operands 0 and ", i,
+                      " belong to different functions; build each function with one Builder (",
+                      at.file_name(), ":", at.line(), ")");
+  }
+  Graph& graph = operands[0].graph();
+  if (!graph.records_source()) return graph.intern(op, operands, std::move(attrs));
+  Origin origin{at.line(), at.file_name(), ""};
+  OriginScope scope(graph, origin);
+  try {
+    return graph.intern(op, operands, std::move(attrs));
+  } catch (const UserError& e) {
+    throw UserError(e.what(), " (", origin, ")");
+  }
+}
+
+Value constant(Graph& graph, const Array& a) {
+  return graph.intern(ops::constant, {}, {{"value", a}});
+}
+
+Value scalar(Graph& graph, double x, DType dtype) {
+  return constant(graph, Array::scalar(x, dtype));
+}
+
+Value dims_value(Graph& graph, const Dims& contents, DType dtype, std::vector<std::int64_t> shape) {
+  bool numbers = true;
+  for (const Dim& d : contents) numbers = numbers && d.is_number();
+  if (numbers) {
+    Array a = Array::zeros(dtype, std::move(shape));
+    for (std::size_t i = 0; i < contents.size(); ++i)
+      a.set_integer(static_cast<std::int64_t>(i), contents[i].number());
+    return constant(graph, a);
+  }
+  return graph.intern(ops::dims, {},
+                      {{"dims", contents}, {"dtype", dtype}, {"shape", dims_of(shape)}});
+}
+
+std::optional<Dims> contents_of(Value v) {
+  constexpr std::int64_t most = 64;
+  if (v.is(ops::dims)) return v.attrs().dims("dims");
+  if (!v.is(ops::constant) || is_float(v.dtype())) return std::nullopt;
+  const Array& a = v.attrs().get<Array>("value");
+  if (a.count() > most) return std::nullopt;
+  Dims out;
+  for (std::int64_t i = 0; i < a.count(); ++i) out.push_back(a.integer(i));
+  return out;
 }
 
 }  // namespace hone

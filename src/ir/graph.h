@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,11 +14,11 @@
 #include <vector>
 
 #include "ir/attr.h"
+#include "ir/op.h"
 #include "type/type.h"
 
 namespace hone {
 
-struct Op;
 class Graph;
 
 using NodeId = std::uint32_t;
@@ -183,5 +184,31 @@ class OriginScope {
   Graph& graph_;
   std::uint32_t before_;
 };
+
+// A use of an operation whose node does not exist yet (infer, contents) or is being replaced
+// (expand). Operands are values of `graph`.
+struct Call {
+  const Op& op;
+  std::span<const Value> operands;
+  const Attrs& attrs;
+  Graph& graph;
+  std::span<const Type> results;  // filled for expand
+
+  const Type& type(std::size_t i) const { return operands[i].type(); }
+  const Shape& shape(std::size_t i) const { return operands[i].type().shape; }
+};
+
+// Result 0 of the node for this use of the operation. The caller's line becomes its origin in
+// graphs that record their source.
+Value apply(const Op&, std::span<const Value> operands, Attrs attrs,
+            std::source_location = std::source_location::current());
+
+Value constant(Graph&, const Array&);
+// A number of rank 0, rounded to dtype.
+Value scalar(Graph&, double, DType);
+// A tensor of the given sizes that holds `contents`; a plain constant when all of them are numbers.
+Value dims_value(Graph&, const Dims& contents, DType dtype, std::vector<std::int64_t> shape);
+// Contents of an integer value as sizes: from ops::dims or a constant of at most 64 elements.
+std::optional<Dims> contents_of(Value);
 
 }  // namespace hone

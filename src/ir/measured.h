@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ir/op.h"
+#include "ir/graph.h"
 #include "type/bounds.h"
 
 namespace hone {

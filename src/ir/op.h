@@ -3,66 +3,23 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
+#include <cstdint>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "ir/attr.h"
-#include "ir/graph.h"
+#include "ir/evaluation.h"
 
 namespace hone {
 
+struct Call;
 class Pattern;
+class Value;
 template <class T>
 concept Expression = std::same_as<T, Value> || std::same_as<T, Pattern>;
-
-// A use of an operation whose node does not exist yet (infer, contents) or is being replaced
-// (expand). Operands are values of `graph`.
-struct Call {
-  const Op& op;
-  std::span<const Value> operands;
-  const Attrs& attrs;
-  Graph& graph;
-  std::span<const Type> results;  // filled for expand
-
-  const Type& type(std::size_t i) const { return operands[i].type(); }
-  const Shape& shape(std::size_t i) const { return operands[i].type().shape; }
-};
-
-// The reference evaluator's tensor: floats as doubles, integers and bools exactly in 64 bits.
-struct Wide {
-  DType dtype = DType::f32;
-  std::vector<std::int64_t> dims;
-  std::vector<double> reals;           // float dtypes
-  std::vector<std::int64_t> integers;  // all others; u64 as its bits
-
-  Wide() = default;
-  Wide(DType t, std::vector<std::int64_t> d);  // zeros
-  std::int64_t count() const;
-  bool is_real() const { return is_float(dtype); }
-};
-
-Wide widen(const Array&);
-Array narrow(const Wide&);   // rounds once to the dtype, integers wrap
-void round_to_dtype(Wide&);  // in place: what narrow() would keep
-
-// One evaluation of a node by the reference interpreter.
-struct Evaluation {
-  const Attrs& attrs;
-  std::span<const Wide* const> inputs;
-  std::span<const Type> result_types;
-  const std::function<std::int64_t(const Dim&)>& size;  // value of a Dim in this run
-  // Evaluates a closed Function (bodies of if and while).
-  const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)>& call;
-  // Sums of narrow floats and f32 are rounded to f32 after every term, as in a kernel; those of a
-  // scatter, which accumulate in memory, are rounded to the dtype.
-  bool round_sums = false;
-
-  std::vector<std::int64_t> result_dims(std::size_t i = 0) const;
-  std::vector<std::int64_t> sizes(const Dims&) const;
-};
 
 // What the compiler may assume about an operation without knowing its name.
 enum class OpKind : std::uint8_t {
@@ -163,25 +120,12 @@ struct Op {
   }
 };
 
-Value apply(const Op&, std::span<const Value> operands, Attrs attrs,
-            std::source_location = std::source_location::current());
-Pattern apply(const Op&, std::span<const Pattern> operands, Attrs attrs,
-              std::source_location = std::source_location::current());
-
 // The nodes that every graph needs. All other ops are in src/ops.
 namespace ops {
 extern const Op param;     // attrs: index. Typed by its Function.
 extern const Op constant;  // attrs: value (Array)
 extern const Op dims;  // attrs: dims (contents), shape, dtype: an integer or bool tensor of sizes
 }  // namespace ops
-
-Value constant(Graph&, const Array&);
-// A number of rank 0, rounded to dtype.
-Value scalar(Graph&, double, DType);
-// A tensor of the given sizes that holds `contents`; a plain constant when all of them are numbers.
-Value dims_value(Graph&, const Dims& contents, DType dtype, std::vector<std::int64_t> shape);
-// Contents of an integer value as sizes: from ops::dims or a constant of at most 64 elements.
-std::optional<Dims> contents_of(Value);
 
 // Operations by name, for the parser. Registered by src/ops/all.cpp's list.
 using OpLookup = const Op* (*)(std::string_view name);

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
-#include "ir/op.h"
+#include "ir/graph.h"
 
 namespace hone {
 
@@ -28,6 +30,10 @@ class Pattern {
   std::optional<double> constant;
   bool is_number = false;  // a hole for anything that uniform_number recognises
 };
+
+// The pattern of a use of the operation.
+Pattern apply(const Op&, std::span<const Pattern> operands, Attrs attrs,
+              std::source_location = std::source_location::current());
 
 // The values bound to the holes of a rule.
 class Match {

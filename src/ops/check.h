@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "ir/op.h"
+#include "ir/graph.h"
 #include "ops/common.h"
 
 namespace hone {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ir/op.h"
+#include "ir/graph.h"
 #include "ir/pattern.h"
 #include "ops/ops.h"
 

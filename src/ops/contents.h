@@ -2,7 +2,7 @@
 // (Op::contents). This is the only way from values to shapes. Not constant folding of large data.
 #pragma once
 
-#include "ir/op.h"
+#include "ir/graph.h"
 
 namespace hone {
 

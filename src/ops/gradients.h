@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "ir/op.h"
+#include "ir/graph.h"
 
 namespace hone {
 

@@ -4,7 +4,7 @@
 #include <source_location>
 #include <string_view>
 
-#include "ir/op.h"
+#include "ir/graph.h"
 
 namespace hone {
 

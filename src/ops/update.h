@@ -1,7 +1,7 @@
 // The update of dynamic_update, for callers that own the operand.
 #pragma once
 
-#include "ir/op.h"
+#include "ir/evaluation.h"
 
 namespace hone {
 

@@ -16,6 +16,10 @@ namespace hone {
 using StoreTensor = std::function<std::string(std::string_view name, const Array&)>;
 using LoadTensor = std::function<Array(std::string_view name)>;
 
+// Increment it when the JSON of what a run reads changes, because equal plans then get another
+// content_hash().
+inline constexpr int content_version = 1;
+
 Json plan_to_json(const Plan&, const StoreTensor& store);
 // For people and other programs: shows tensors by name, type and size only.
 Json plan_to_json(const Plan&);

@@ -13,8 +13,6 @@
 
 namespace hone {
 
-struct Plan;
-
 struct SelfTestInput {
   DType dtype = DType::f32;
   std::vector<std::int64_t> dims;
@@ -47,16 +45,5 @@ struct SelfTest {
 
 // Digest and sampled elements of a result.
 SelfTestResult self_test_result(const Array&);
-
-// Hash of everything that a run reads: steps, buffers, guards, code, weights. Excludes times and
-// names of strategies, so that compiling again gives the same hash.
-Hash128 content_hash(const Plan&);
-// Increment it when the JSON of what a run reads changes, because equal plans then get another
-// content_hash().
-inline constexpr int content_version = 1;
-// The same hash for the plan that results from writing and reading this one.
-Hash128 content_hash_when_read(const Plan&);
-// The plan with only this variant.
-Plan only_variant(const Plan&, std::uint32_t variant);
 
 }  // namespace hone

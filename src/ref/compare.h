@@ -4,7 +4,7 @@
 
 #include <iosfwd>
 
-#include "ir/op.h"
+#include "ir/evaluation.h"
 
 namespace hone {
 

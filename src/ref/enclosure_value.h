@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "ir/op.h"
+#include "ir/evaluation.h"
 
 namespace hone {
 

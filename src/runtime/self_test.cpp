@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/checked.h"
+#include "plan/content_hash.h"
 #include "plan/plan_text.h"
 #include "runtime/memory_limit.h"
 
@@ -47,6 +48,16 @@ std::int64_t first_difference(const Array& a, const Array& b) {
 bool is_near(double got, double expected, double allowed) {
   if (std::isnan(got) || std::isnan(expected)) return std::isnan(got) && std::isnan(expected);
   return got == expected || std::fabs(got - expected) <= allowed;
+}
+
+// The plan with only this variant.
+Plan only_variant(const Plan& plan, std::uint32_t variant) {
+  Plan out = plan;
+  Variant one = std::move(out.variants.at(variant));
+  out.variants.clear();
+  out.variants.push_back(std::move(one));
+  out.self_tests.clear();  // they name variants by their places in the whole plan
+  return out;
 }
 
 class Tester {

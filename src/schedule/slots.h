@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-#include "schedule/schedule.h"
+#include "schedule/scheduled.h"
 
 namespace hone {
 

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "import/common/options.h"
 #include "import/onnx/file/model.h"
 #include "import/onnx/file/tensor.h"
-#include "import/onnx/import.h"
 
 namespace hone::onnx {
 

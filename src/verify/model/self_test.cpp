@@ -5,6 +5,7 @@
 
 #include "backend/devices/devices.h"
 #include "base/error.h"
+#include "plan/content_hash.h"
 #include "runtime/self_test.h"
 #include "verify/model/contents.h"
 #include "verify/sizes.h"

@@ -10,12 +10,14 @@ namespace hone::onnx {
 Value sequence_of(hone::Graph&, const Values& elements);
 // A sequence of the slices along the first axis, whose size need not be a number.
 Value stacked_sequence(hone::Graph&, Value stack);
+// The parts of `each` elements along an axis, whose size need not be a number; the last may be
+// shorter.
+Value axis_parts(Value whole, int axis, const Dim& each);
 // Empty if `element` is invalid. `is_there` is a bool, set when only the run knows whether the
 // optional has an element.
 Value optional_of(hone::Graph&, Value element, Value is_there = {});
 bool is_sequence(Value);
 bool is_stacked(Value);
-// Parts of an axis whose size need not be a number. The parts may have different sizes.
 bool is_parts(Value);
 bool is_optional(Value);
 // Whether only the run knows if there is an element. The element is then a tensor.
@@ -23,8 +25,13 @@ bool may_be_empty(Value optional);
 // Appends a tensor, or all tensors in a sequence or optional, in order. The length of a stacked
 // sequence must be a number.
 void add_elements(Value, Values& out);
+// The type of a stack's slices along its first axis.
+Type element_type(Value stack);
 
 class NodeContext;
+// `v`, for a sequence of open length whose elements are of this type: open sizes are checked at run
+// time.
+Value as_element(NodeContext&, Value v, const Type&);
 // Stacks the elements, at least one and all of one type, along a new first axis.
 Value stack_of(NodeContext&, Value sequence);
 // `sequence` followed by the slices of the stack, which must have its element type.
@@ -36,6 +43,7 @@ struct Carried {
   Value from;  // the parameter
   Values appended;
 };
+Value appended_to(Value carried, Value element);
 bool is_carried(Value);
 Carried carried_parts(Value);
 
