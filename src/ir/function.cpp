@@ -34,9 +34,9 @@ Value Function::add_param(const Type& type, std::string name, bool donated,
   return v;
 }
 
-void Function::add_result(Value v, std::string name) {
+void Function::add_result(Value v, std::string name, std::optional<std::uint32_t> stored_to) {
   HONE_ASSERT(v && &v.graph() == graph_.get(), "result '", name, "' is of another graph");
-  own().results.push_back({v, std::move(name)});
+  own().results.push_back({v, std::move(name), stored_to});
 }
 
 std::vector<Type> Function::param_types() const {
@@ -90,7 +90,10 @@ std::uint64_t Function::hash() const {
     for (std::size_t i = 0; i < graph_->result_count(id); ++i)
       h = mix(h, graph_->type(id, i).hash());
   }
-  for (const Result& r : results()) h = mix(h, reference(n, r.value));
+  for (const Result& r : results()) {
+    h = mix(h, reference(n, r.value));
+    if (r.stored_to) h = mix(h, *r.stored_to + 1);
+  }
   return h;
 }
 
@@ -110,7 +113,9 @@ bool same_structure(const Function& f, const Function& g) {
       if (reference(a, p[k]) != reference(b, q[k])) return false;
   }
   for (std::size_t i = 0; i < f.results().size(); ++i)
-    if (reference(a, f.result(i)) != reference(b, g.result(i))) return false;
+    if (reference(a, f.result(i)) != reference(b, g.result(i)) ||
+        f.results()[i].stored_to != g.results()[i].stored_to)
+      return false;
   return true;
 }
 
@@ -272,7 +277,7 @@ Function transform(
     else
       copier.set(n, std::move(results));
   }
-  for (const Function::Result& r : f.results()) out.add_result(copier(r.value), r.name);
+  for (const Function::Result& r : f.results()) out.add_result(copier(r.value), r);
   return out;
 }
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "backend/vulkan/target/glsl.h"
 #include "backend/vulkan/target/spirv.h"
 #include "base/error.h"
-#include "backend/vulkan/target/glsl.h"
 
 namespace hone::vulkan {
 

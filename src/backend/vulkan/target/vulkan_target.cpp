@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/vulkan/target/glsl.h"
 #include "backend/vulkan/target/matrices.h"
 #include "backend/vulkan/target/spirv.h"
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "backend/vulkan/target/glsl.h"
 
 namespace hone::vulkan {
 
