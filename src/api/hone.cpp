@@ -1,5 +1,7 @@
 #include "api/hone.h"
 
+#include <algorithm>
+
 #include "backend/devices/devices.h"
 #include "runtime/prepare.h"
 
@@ -28,13 +30,34 @@ Value Builder::add_input(const Type& type, std::string name, bool is_donated) {
   return function_.add_param(type, std::move(name), is_donated);
 }
 
-void Builder::output(Value v, std::string name) {
+void Builder::output(Value v, std::string name) { add_output(v, std::move(name), std::nullopt); }
+
+void Builder::output(Value v, std::string name, Value stored_to) {
+  const auto is_it = [&](const Function::Param& p) { return p.value == stored_to; };
+  const auto& params = function_.params();
+  const auto param = std::ranges::find_if(params, is_it);
+  if (param == params.end() || !param->donated)
+    throw UserError("builder: output '", name,
+                    "' is to be stored to a value that is no donated input; make it with "
+                    "donated_input()");
+  if (v && !(v.type() == stored_to.type()))
+    throw UserError("builder: output '", name, "' is ", v.type(), ", expected ", stored_to.type(),
+                    " as of input '", param->name, "', to which it is stored");
+  const auto index = static_cast<std::uint32_t>(param - params.begin());
+  for (const Function::Result& r : function_.results())
+    if (r.stored_to == index)
+      throw UserError("builder: outputs '", r.name, "' and '", name, "' are both stored to input '",
+                      param->name, "'; at most one may be");
+  add_output(v, std::move(name), index);
+}
+
+void Builder::add_output(Value v, std::string name, std::optional<std::uint32_t> stored_to) {
   check_name(function_.results(), "output", name);
   if (!v || &v.graph() != &function_.graph())
     throw UserError("builder: output '", name, "' is ",
                     v ? "a value of another builder" : "an empty value",
                     "; give a value that this builder's operations made");
-  function_.add_result(v, std::move(name));
+  function_.add_result(v, std::move(name), stored_to);
 }
 
 std::unique_ptr<Session> open_session(const Plan& plan, SessionOptions options) {

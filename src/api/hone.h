@@ -38,10 +38,15 @@ class Builder {
   // A value of this builder that every run returns; output names must be unique. The same value may
   // be several outputs.
   void output(Value v, std::string name);
+  // An output whose value is in the memory of this donated input after every run, so that the next
+  // run reads it there: in place where possible, else copied at the end of a run. Both have one
+  // type; at most one output for each input.
+  void output(Value v, std::string name, Value stored_to);
   const Function& function() const { return function_; }
 
  private:
   Value add_input(const Type&, std::string name, bool is_donated);
+  void add_output(Value, std::string name, std::optional<std::uint32_t> stored_to);
   Function function_;
 };
 

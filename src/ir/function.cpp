@@ -32,9 +32,9 @@ Value Function::add_param(const Type& type, std::string name, bool donated,
   return v;
 }
 
-void Function::add_result(Value v, std::string name) {
+void Function::add_result(Value v, std::string name, std::optional<std::uint32_t> stored_to) {
   HONE_ASSERT(v && &v.graph() == graph_.get(), "result '", name, "' is of another graph");
-  own().results.push_back({v, std::move(name)});
+  own().results.push_back({v, std::move(name), stored_to});
 }
 
 std::vector<Type> Function::param_types() const {
@@ -218,7 +218,7 @@ Function transform(
     else
       copier.set(n, std::move(results));
   }
-  for (const Function::Result& r : f.results()) out.add_result(copier(r.value), r.name);
+  for (const Function::Result& r : f.results()) out.add_result(copier(r.value), r);
   return out;
 }
 

@@ -21,13 +21,17 @@ class Function {
   struct Param {
     Value value;
     std::string name;
-    bool donated = false;  // its buffer may be overwritten by a result
+    bool donated = false;  // its memory may be overwritten by a result
     // Set when the function is valid only for these contents of the parameter. Small.
     std::optional<Array> required = {};
   };
   struct Result {
     Value value;
     std::string name;
+    // The donated parameter, of its type, whose memory holds the result after a run, in every
+    // variant of a plan: in place where that is proven, else by a copy at the end of the run. At
+    // most one result for each parameter.
+    std::optional<std::uint32_t> stored_to = {};
   };
 
   Function() : graph_(std::make_shared<Graph>()), lists_(std::make_shared<Lists>()) {}
@@ -40,7 +44,9 @@ class Function {
 
   Value add_param(const Type&, std::string name, bool donated = false,
                   std::optional<Array> required = {});
-  void add_result(Value, std::string name = "");
+  void add_result(Value, std::string name = "", std::optional<std::uint32_t> stored_to = {});
+  // What `like` is in another function.
+  void add_result(Value v, const Result& like) { add_result(v, like.name, like.stored_to); }
 
   std::vector<Type> param_types() const;
   std::vector<Type> result_types() const;

@@ -138,7 +138,8 @@ class Parser {
     skip_space();
     if (at_ < text_.size() && text_[at_] == '%') do {
         Value v = reference(values);
-        f.add_result(v, string());
+        std::string name = string();
+        f.add_result(v, std::move(name), stored_to(f, v));
       } while (eat(","));
     return f;
   }
@@ -167,6 +168,23 @@ class Parser {
     Value made = name == ops::param.name ? parameter(f, types, attrs)
                                          : operation(f, name, operands, std::move(attrs), types);
     for (std::size_t i = 0; i < results; ++i) values.push_back(made.result(i));
+  }
+
+  // After a result: the parameter whose memory holds it after a run, if there is one.
+  std::optional<std::uint32_t> stored_to(const Function& f, Value v) {
+    if (!eat("stored_to")) return std::nullopt;
+    const std::int64_t n = integer(word(","));
+    if (n < 0 || n >= std::ssize(f.params()))
+      fail(cat("a result is stored to parameter ", n, ", but there are ", f.params().size()));
+    const auto index = static_cast<std::uint32_t>(n);
+    const Function::Param& p = f.params()[index];
+    if (!p.donated || !(p.value.type() == v.type()))
+      fail(cat("a result ", v.type(), " is stored to parameter ", n,
+               ", expected a donated one of "
+               "this type"));
+    for (const Function::Result& r : f.results())
+      if (r.stored_to == index) fail(cat("two results are stored to parameter ", n));
+    return index;
   }
 
   Value parameter(Function& f, const std::vector<Type>& types, const Attrs& attrs) {

@@ -36,6 +36,7 @@ class Printer {
     for (std::size_t i = 0; i < f.results().size(); ++i) {
       Value v = f.result(i);
       add(i ? ", %" : " %", first[v.node()] + v.index(), " ", quoted(f.results()[i].name));
+      if (f.results()[i].stored_to) add(" stored_to ", *f.results()[i].stored_to);
     }
     add("\n");
   }

@@ -91,7 +91,10 @@ std::uint64_t Function::hash() const {
     for (std::size_t i = 0; i < graph_->result_count(id); ++i)
       h = mix(h, graph_->type(id, i).hash());
   }
-  for (const Result& r : results()) h = mix(h, reference(n, r.value));
+  for (const Result& r : results()) {
+    h = mix(h, reference(n, r.value));
+    if (r.stored_to) h = mix(h, *r.stored_to + 1);
+  }
   return h;
 }
 
@@ -111,7 +114,9 @@ bool same_structure(const Function& f, const Function& g) {
       if (reference(a, p[k]) != reference(b, q[k])) return false;
   }
   for (std::size_t i = 0; i < f.results().size(); ++i)
-    if (reference(a, f.result(i)) != reference(b, g.result(i))) return false;
+    if (reference(a, f.result(i)) != reference(b, g.result(i)) ||
+        f.results()[i].stored_to != g.results()[i].stored_to)
+      return false;
   return true;
 }
 

@@ -13,6 +13,23 @@ void verify_params(const Function& f) {
   }
 }
 
+// Whether results that are stored to parameters may be.
+void verify_stores(const Function& f) {
+  std::vector<bool> is_taken(f.params().size(), false);
+  for (const Function::Result& r : f.results()) {
+    if (!r.stored_to) continue;
+    HONE_ASSERT(*r.stored_to < f.params().size(), "result '", r.name, "' is stored to parameter ",
+                *r.stored_to, " of ", f.params().size());
+    const Function::Param& p = f.params()[*r.stored_to];
+    HONE_ASSERT(p.donated, "result '", r.name, "' is stored to '", p.name,
+                "', which is not donated");
+    HONE_ASSERT(p.value.type() == r.value.type(), "result '", r.name, "' ", r.value.type(),
+                " is stored to '", p.name, "' ", p.value.type());
+    HONE_ASSERT(!is_taken[*r.stored_to], "two results are stored to '", p.name, "'");
+    is_taken[*r.stored_to] = true;
+  }
+}
+
 void verify_types(const Function& f, NodeId n) {
   Graph& g = f.graph();
   const Op& op = g.op(n);
@@ -55,6 +72,7 @@ void verify_node(const Function& f, NodeId n) {
 
 void verify(const Function& f) {
   verify_params(f);
+  verify_stores(f);
   for (NodeId n : live_nodes(f)) verify_node(f, n);
 }
 

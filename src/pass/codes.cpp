@@ -243,7 +243,7 @@ Function body_as_codes(const Function& f) {
     params.push_back(out.add_param(code_type(p.value.type()), p.name, p.donated, p.required));
   for (const DimCheck& c : f.graph().checks()) out.graph().add_check(c);
   Values results = results_as_codes(f, params, out);
-  for (std::size_t i = 0; i < results.size(); ++i) out.add_result(results[i], f.results()[i].name);
+  for (std::size_t i = 0; i < results.size(); ++i) out.add_result(results[i], f.results()[i]);
   return out;
 }
 
@@ -263,7 +263,7 @@ Function small_dtypes_as_codes(const Function& f) {
       v = out.param(static_cast<std::size_t>(v.attrs().integer("index")));
     else
       v = is_small_tensor(v.type()) ? as(results[i], v.dtype()) : results[i];
-    out.add_result(v, f.results()[i].name);
+    out.add_result(v, f.results()[i]);
   }
   return out;
 }

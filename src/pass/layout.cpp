@@ -63,7 +63,7 @@ class Layouter {
       OriginScope scope(to_.graph(), copier_.origins_in_target(n));
       node(v);
     }
-    for (const Function::Result& r : from_.results()) to_.add_result(first(r.value), r.name);
+    for (const Function::Result& r : from_.results()) to_.add_result(first(r.value), r);
     return to_;
   }
 

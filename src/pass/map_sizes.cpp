@@ -78,7 +78,7 @@ Function map_sizes(const Function& f, const SizeMap& map) {
     for (std::size_t i = 0; i < made.result_count(); ++i) results.push_back(made.result(i));
     copier.set(n, std::move(results));
   }
-  for (const Function::Result& r : f.results()) out.add_result(copier(r.value), r.name);
+  for (const Function::Result& r : f.results()) out.add_result(copier(r.value), r);
   return out;
 }
 

@@ -563,7 +563,7 @@ Rebatched rebatched(const Function& f, const std::vector<bool>& has_batch, std::
   rows.nodes();
   for (const Function::Result& r : f.results()) {
     if (!rows.has_batch(r.value)) {
-      out.function.add_result(rows.shared(r.value), r.name);
+      out.function.add_result(rows.shared(r.value), r);
       continue;
     }
     const Shape& shape = r.value.shape();
@@ -572,14 +572,13 @@ Rebatched rebatched(const Function& f, const std::vector<bool>& has_batch, std::
       const Value stacked = rows.lifted(r.value);
       out.notes.push_back(cat("result '", r.name, "' ", r.value.type(),
                               " has no axis for the batch; it becomes ", stacked.type()));
-      out.function.add_result(stacked, r.name);
+      out.function.add_result(stacked, r);
     } else if (*axis == 0) {
-      out.function.add_result(rows.rows(r.value), r.name);
+      out.function.add_result(rows.rows(r.value), r);
     } else {
       Dims dims = shape.dims;
       dims[static_cast<std::size_t>(*axis)] = Dim(count);
-      out.function.add_result(reshape_to(with_first_axis_at(rows.lifted(r.value), *axis), dims),
-                              r.name);
+      out.function.add_result(reshape_to(with_first_axis_at(rows.lifted(r.value), *axis), dims), r);
     }
   }
   return out;

@@ -269,7 +269,7 @@ class Rewriter {
       if (i < first || copy.result_count() != 1) continue;
       if (Value now = normal_form(copy, order_[i]); now != copy) copier.set(order_[i], {now});
     }
-    for (const Function::Result& r : from_.results()) to.add_result(copier(r.value), r.name);
+    for (const Function::Result& r : from_.results()) to.add_result(copier(r.value), r);
     return to;
   }
 
@@ -318,7 +318,7 @@ class Rewriter {
       if (!from_.graph().op(n).pure) copy_below(n, copier);
     for (const Function::Result& r : from_.results()) {
       copy_below(r.value.node(), copier);
-      to.add_result(copier(r.value), r.name);
+      to.add_result(copier(r.value), r);
     }
     return to;
   }

@@ -104,7 +104,7 @@ class Substitution {
       for (std::size_t i = 0; i < f.graph().result_count(n); ++i) results.push_back(made.result(i));
       copy.set(n, std::move(results));
     }
-    for (const Function::Result& r : f.results()) out.add_result(copy(r.value), r.name);
+    for (const Function::Result& r : f.results()) out.add_result(copy(r.value), r);
   }
 
   Attr attribute(const Attr& a) const {

@@ -417,11 +417,23 @@ class VariantBuilder {
   // result is written, or at the same position.
   std::vector<std::int32_t> find_aliases(Sharing& sharing) const {
     std::vector<std::int32_t> alias(schedule_.results.size(), -1);
-    for (std::uint32_t b = 0; b < schedule_.slots.size(); ++b) {
-      if (schedule_.slots[b].kind != PlanBuffer::Kind::result) continue;
-      const std::uint32_t i = schedule_.slots[b].index;
+    const std::vector<std::uint32_t> slots = result_slots();
+    std::vector<bool> is_stored(schedule_.params.size(), false);
+    for (const auto& [result, param] : schedule_.stores) {
+      // Slots of parameters have their numbers. A result that is copied there last can always be.
+      is_stored[param] = true;
+      sharing.try_alias(slots[result], param);
+      HONE_ASSERT(sharing.is_aliased(slots[result]), "result ", result,
+                  " cannot be stored to parameter ", param);
+      alias[result] = static_cast<std::int32_t>(param);
+    }
+    for (std::uint32_t i = 0; i < slots.size(); ++i) {
+      const std::uint32_t b = slots[i];
+      if (sharing.is_aliased(b)) continue;
       for (std::uint32_t p : schedule_.donated) {
-        if (sharing.is_aliased(p) || !(param_type(p) == schedule_.results[i])) continue;
+        if (is_stored[schedule_.slots[p].index] || sharing.is_aliased(p) ||
+            !(param_type(p) == schedule_.results[i]))
+          continue;
         sharing.try_alias(b, p);
         if (!sharing.is_aliased(b)) continue;
         alias[i] = static_cast<std::int32_t>(schedule_.slots[p].index);
@@ -429,6 +441,13 @@ class VariantBuilder {
       }
     }
     return alias;
+  }
+
+  std::vector<std::uint32_t> result_slots() const {
+    std::vector<std::uint32_t> out(schedule_.results.size());
+    for (std::uint32_t b = 0; b < schedule_.slots.size(); ++b)
+      if (schedule_.slots[b].kind == PlanBuffer::Kind::result) out[schedule_.slots[b].index] = b;
+    return out;
   }
 
   const Type& param_type(std::uint32_t slot) const {

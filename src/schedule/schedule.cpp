@@ -26,6 +26,14 @@ struct Builder {
   Specs specs;
 };
 
+Item copy_item(const View& from, const View& to) {
+  Item item;
+  item.kind = Item::Kind::copy;
+  item.reads = {from};
+  item.writes = {to};
+  return item;
+}
+
 // One function: the whole one, or the body of a control node.
 class Section {
  public:
@@ -120,13 +128,6 @@ class Section {
     if (!is_same_place(from, to)) add_copy(from, to);
   }
 
-  static Item copy_item(const View& from, const View& to) {
-    Item item;
-    item.kind = Item::Kind::copy;
-    item.reads = {from};
-    item.writes = {to};
-    return item;
-  }
   void add_copy(const View& from, const View& to) { items_.push_back(copy_item(from, to)); }
 
   void add_control(Value v, bool is_read);
@@ -345,10 +346,17 @@ Schedule schedule(const Function& function, const ScheduleOptions& options) {
     params.push_back(dense_view(
         builder.slots.add(PlanBuffer::Kind::param, static_cast<std::uint32_t>(i), type), type));
   }
+  std::vector<Item> stores;
   for (std::size_t i = 0; i < f.results().size(); ++i) {
     const Type& type = f.result(i).type();
-    results.push_back(dense_view(
-        builder.slots.add(PlanBuffer::Kind::result, static_cast<std::uint32_t>(i), type), type));
+    const auto number = static_cast<std::uint32_t>(i);
+    results.push_back(dense_view(builder.slots.add(PlanBuffer::Kind::result, number, type), type));
+    if (const std::optional<std::uint32_t> param = f.results()[i].stored_to) {
+      builder.out.stores.push_back({number, *param});
+      const View made = dense_view(builder.slots.arena(type, 0), type);
+      stores.push_back(copy_item(made, results.back()));
+      results.back() = made;
+    }
   }
   builder.out.params = f.param_types();
   builder.out.results = f.result_types();
@@ -358,6 +366,7 @@ Schedule schedule(const Function& function, const ScheduleOptions& options) {
     if (donated.back()) builder.out.donated.push_back(params[i].buffer);
   }
   builder.out.items = Section(builder, f, params, results, 0, std::move(donated)).take_items();
+  std::ranges::move(stores, std::back_inserter(builder.out.items));
   return std::move(builder.out);
 }
 

@@ -72,6 +72,12 @@ struct Schedule {
   std::vector<DimCheck> checks;        // requirements of the function and its bodies on sizes
   std::vector<SizeLimit> limits;       // checks of measured sizes once they are known
   std::vector<std::uint32_t> donated;  // slots of parameters that results may overwrite
+  // Results that must end in a parameter's memory, by number: the last items copy them there, from
+  // a slot of their own, which disappears where they can be computed in place.
+  struct Store {
+    std::uint32_t result = 0, param = 0;
+  };
+  std::vector<Store> stores;
 };
 
 }  // namespace hone

@@ -257,7 +257,7 @@ class Reducer {
     Copier copy(f(), out);
     for (NodeId n : live_nodes(f()))
       if (!copy.has(n)) copy.copy(n);
-    for (const Function::Result& r : f().results()) out.add_result(copy(r.value), r.name);
+    for (const Function::Result& r : f().results()) out.add_result(copy(r.value), r);
     return take(out, best_.runs);
   }
 
