@@ -125,7 +125,8 @@ std::vector<OutputForm> add_outputs(Branch& a, Branch& b) {
     forms.push_back(form_of(both[0].value, both.size() > 1 ? both[1].value : Value()));
     for (Branch* one : {&a, &b}) {
       if (!one->refused.empty()) continue;
-      const auto& [value, name] = one->outputs[i];
+      const Value value = one->outputs[i].value;
+      const std::string& name = one->outputs[i].name;
       const Output& other = both.back().branch == one ? both.front() : both.back();
       switch (forms.back().kind) {
         case OutputForm::Kind::tensor:
