@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "verify/model/whole.h"
 #include "verify/sizes.h"
 
 namespace hone {
