@@ -26,7 +26,7 @@ peers: setup
 
 # That each file compiles without the others of a unity build and without precompiled headers.
 single: setup
-	@tools/single
+	@tools/single src
 
 demo: setup
 	@test -f build/release/build.ninja || cmake --preset release $(configure)

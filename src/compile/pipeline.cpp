@@ -66,10 +66,12 @@ void check_types(const Pass& pass, const Function& before, const Function& after
     HONE_ASSERT(before.param(i).type() == after.param(i).type(), "pass '", pass.name,
                 "' turned parameter ", i, " from ", before.param(i).type(), " into ",
                 after.param(i).type());
-  for (std::size_t i = 0; i < before.results().size(); ++i)
-    HONE_ASSERT(before.result(i).type() == after.result(i).type(), "pass '", pass.name,
-                "' turned result ", i, " from ", before.result(i).type(), " into ",
-                after.result(i).type());
+  for (std::size_t i = 0; i < before.results().size(); ++i) {
+    const Function::Result &was = before.results()[i], &is = after.results()[i];
+    HONE_ASSERT(was.value.type() == is.value.type() && was.stored_to == is.stored_to, "pass '",
+                pass.name, "' turned result ", i, " from ", was.value.type(), " into ",
+                is.value.type(), ", or stores it elsewhere");
+  }
 }
 
 }  // namespace

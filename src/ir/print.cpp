@@ -34,9 +34,9 @@ class Printer {
       add(indent, "check ", c.a, " == ", c.b, " ", quoted(c.message), "\n");
     add(indent, "return");
     for (std::size_t i = 0; i < f.results().size(); ++i) {
-      Value v = f.result(i);
-      add(i ? ", %" : " %", first[v.node()] + v.index(), " ", quoted(f.results()[i].name));
-      if (f.results()[i].stored_to) add(" stored_to ", *f.results()[i].stored_to);
+      const Function::Result& r = f.results()[i];
+      add(i ? ", %" : " %", first[r.value.node()] + r.value.index(), " ", quoted(r.name));
+      if (r.stored_to) add(" stored_to ", *r.stored_to);
     }
     add("\n");
   }

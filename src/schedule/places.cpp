@@ -33,7 +33,7 @@ Places::Places(Slots& slots, const Function& f, const Grouping& grouping,
       views_on_[number(grouping_.base_of({&graph_, n}))].push_back(n);
   for (std::size_t i = 0; i < params.size(); ++i) places_[number(f.param(i))] = &params[i];
   for (std::size_t i = 0; i < results.size(); ++i)
-    if (f.result(i).type().is_tensor()) try_place(f.result(i), results[i]);
+    if (const Value v = f.results()[i].value; v.type().is_tensor()) try_place(v, results[i]);
   // Users first: a concat inside a concat is itself in a window.
   for (std::size_t i = groups.size(); i-- > 0;) {
     if (grouping.groups[i].kind != Group::Kind::assemble) continue;

@@ -62,14 +62,17 @@ class VariantBuilder {
   }
 
   void add_slots() {
+    const std::size_t count = schedule_.slots.size();
+    out_.buffers.reserve(count);
+    uses_.made_in.reserve(count);
+    uses_.live.reserve(count);
     for (const Slot& slot : schedule_.slots) {
-      PlanBuffer buffer{slot.kind, slot.index, 0, slot.bytes};
-      buffer.bytes = most(slot.bytes);
+      PlanBuffer buffer{slot.kind, slot.index, 0, most(slot.bytes)};
       if (slot.kind == PlanBuffer::Kind::weight)
         buffer.index = plan_.weight_index(schedule_.weights[slot.index]);
       if (slot.kind == PlanBuffer::Kind::prepared)
         buffer.index = add_prepared(schedule_.prepared[slot.index]);
-      add_buffer(buffer, slot.loop);
+      add_buffer(std::move(buffer), slot.loop);
     }
   }
 
@@ -262,6 +265,7 @@ class VariantBuilder {
     step.kind = Step::Kind::launch;
     step.index = index;
     step.name = kernel.name;
+    step.written.reserve(kernel.params.size());
     for (const KernelParam& p : kernel.params) step.written.push_back(p.written);
     step.scalars = kernel.sizes;
     step.chunks = kernel.chunks;
@@ -417,6 +421,7 @@ class VariantBuilder {
   // result is written, or at the same position.
   std::vector<std::int32_t> find_aliases(Sharing& sharing) const {
     std::vector<std::int32_t> alias(schedule_.results.size(), -1);
+    if (schedule_.donated.empty()) return alias;
     const std::vector<std::uint32_t> slots = result_slots();
     std::vector<bool> is_stored(schedule_.params.size(), false);
     for (const auto& [result, param] : schedule_.stores) {

@@ -58,7 +58,7 @@ class Section {
     std::ranges::copy(f.graph().checks(), std::back_inserter(builder.out.checks));
     for (std::size_t i = 0; i < extraction_.groups.size(); ++i)
       add_item(extraction_.groups[i], grouping_.groups[i]);
-    for (std::size_t i = 0; i < results.size(); ++i) copy_value(f.result(i), results[i]);
+    for (std::size_t i = 0; i < results.size(); ++i) copy_value(f.results()[i].value, results[i]);
   }
 
   std::vector<Item> take_items() { return std::move(items_); }
@@ -348,7 +348,7 @@ Schedule schedule(const Function& function, const ScheduleOptions& options) {
   }
   std::vector<Item> stores;
   for (std::size_t i = 0; i < f.results().size(); ++i) {
-    const Type& type = f.result(i).type();
+    const Type& type = f.results()[i].value.type();
     const auto number = static_cast<std::uint32_t>(i);
     results.push_back(dense_view(builder.slots.add(PlanBuffer::Kind::result, number, type), type));
     if (const std::optional<std::uint32_t> param = f.results()[i].stored_to) {

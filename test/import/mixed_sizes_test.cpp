@@ -158,7 +158,7 @@ struct Broadcast {
     builder.node(op, names, {"y"});
     builder.output("y");
   }
-  ModelBuilder builder;
+  ModelBuilder builder{23};
 };
 
 void expect_broadcast(const std::string& op, const std::vector<std::vector<std::string>>& open,
