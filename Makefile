@@ -1,5 +1,5 @@
 # Names for the commands people use. The build itself is CMake: see CMakePresets.json.
-.PHONY: build test peers single demo gates valgrind format layers asan tsan sanitize fuzz setup
+.PHONY: build quick test peers single demo gates valgrind format layers asan tsan sanitize fuzz setup
 
 # For first builds, which take a third of the time. A build directory that exists keeps its own settings.
 configure := -DHONE_PCH=ON -DCMAKE_UNITY_BUILD=ON
@@ -14,6 +14,12 @@ test: setup layers
 	@ctest --preset release
 	@echo "NOT TESTED HERE: agreement with other programs that run ONNX. Run: make peers (needs network once)"
 
+# What finds most in a few minutes: build and run the tests that take seconds.
+quick: setup layers
+	@test -f build/release/build.ninja || cmake --preset release $(configure)
+	@cmake --build --preset release --target quick_tests
+	@ctest --preset release -L quick
+
 # hone against ONNX Runtime and the reference implementation of ONNX, on models at random, some of them
 # optimized; and against the types that ONNX infers. Of the optimized models, a part that changes with the day.
 peers: setup
@@ -24,7 +30,7 @@ peers: setup
 	@tools/peers build/release --reports
 	@tools/peers build/release --optimize --seconds 100
 
-# That each file compiles without the others of a unity build and without precompiled headers.
+# That each file of src/ compiles without the others of a unity build and without precompiled headers.
 single: setup
 	@tools/single src
 
