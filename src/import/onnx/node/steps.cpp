@@ -1,6 +1,7 @@
 #include "import/onnx/node/steps.h"
 
 #include "import/common/build.h"
+#include "import/onnx/node/context.h"
 #include "ir/function.h"
 
 namespace hone::onnx {
