@@ -36,6 +36,14 @@ void check_devices(const CompileOptions& options) {
   }
 }
 
+// A result that is stored to an input (docs/decisions/0046); null if there is none.
+const Function::Result* stored_result(const Source& source) {
+  for (const SourceVariant& v : source.variants)
+    for (const Function::Result& r : v.function.results())
+      if (r.stored_to) return &r;
+  return nullptr;
+}
+
 void check_options(const Source& source, const CompileOptions& options) {
   if (const std::string why = absence_of(options.strategy); !why.empty())
     throw UserError("strategy '", options.strategy, "' ", why, "; choose auto");
@@ -50,6 +58,10 @@ void check_options(const Source& source, const CompileOptions& options) {
         "strategy 'multi' compiles for every device of this machine; omit the backend and the "
         "targets, or choose auto");
   check_devices(options);
+  if (const Function::Result* r = stored_result(source); r && options.strategy == "multi")
+    throw UserError(source.name, ": result '", r->name,
+                    "' is stored to an input, which plans for several devices cannot do; choose "
+                    "another strategy than multi");
   if (source.variants.empty())
     throw UserError(source.name, ": has no functions, so there is nothing to compile");
   const Backend& b = backend_of(options);
@@ -104,8 +116,14 @@ Plan compile(const Source& source, const CompileOptions& options, CompileReport*
   if (!report) report = &own;
   check_options(source, options);
   const Source with_fewer_sizes = unified(source);
-  Plan plan = is_spread(options) ? compile_multi(with_fewer_sizes, options, *report)
-                                 : compile_single(with_fewer_sizes, options, *report);
+  Plan plan = is_spread(options) && !stored_result(source)
+                  ? compile_multi(with_fewer_sizes, options, *report)
+                  : compile_single(with_fewer_sizes, options, *report);
+  for (const SourceVariant& v : with_fewer_sizes.variants)
+    for (std::size_t i = 0; i < v.function.results().size(); ++i)
+      if (const std::optional<std::uint32_t> param = v.function.results()[i].stored_to)
+        HONE_ASSERT(plan.result_alias[i] == static_cast<std::int32_t>(*param), "result ", i,
+                    " is not stored to parameter ", *param);
   if (options.max_memory && has_device(backend_of(options)))
     check_memory(plan, with_fewer_sizes, options);
   return plan;

@@ -151,4 +151,15 @@ TEST_P(BackendConformance, StoredResultsAreWhereTheNextRunReads) {
   }
 }
 
+// Plans for several devices cannot store to inputs: asked for, they are refused; `auto` takes one.
+TEST(StoredResults, AreKeptOnOneDevice) {
+  const Source source{"exchange", {{{}, exchange()}}, {}};
+  CompileOptions options{.strategy = "multi"};
+  EXPECT_NE(refusal([&] { compile(source, options); }).find("is stored to an input"),
+            std::string::npos);
+  options.strategy = "auto";
+  options.measure = true;
+  EXPECT_EQ(compile(source, options).result_alias, (std::vector<std::int32_t>{0, 1}));
+}
+
 }  // namespace hone::test

@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/edit_distance.h"
 #include "base/error.h"
 
 namespace hone::cli {
@@ -25,23 +26,6 @@ std::vector<std::string> split(std::string_view text, char at) {
     if (end == text.size()) return out;
     text.remove_prefix(end + 1);
   }
-}
-
-// Edit distance: letters changed, inserted, deleted or swapped with a neighbor.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i)
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        d[i][j] = i + j;
-        continue;
-      }
-      const bool differs = a[i - 1] != b[j - 1];
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + differs});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  return d[a.size()][b.size()];
 }
 
 // `text` in lines of at most `width`, all but the first behind `indent` spaces.
@@ -125,7 +109,7 @@ std::string nearest(std::string_view given, std::span<const std::string_view> kn
   std::string_view best;
   std::size_t least = given.size() / 3 + 2;  // words farther away are not misspellings
   for (std::string_view k : known)
-    if (const std::size_t d = distance(given.substr(0, 64), k); d < least) least = d, best = k;
+    if (const std::size_t d = edit_distance(given.substr(0, 64), k); d < least) least = d, best = k;
   return std::string(best);
 }
 
