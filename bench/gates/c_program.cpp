@@ -73,9 +73,9 @@ CProgram::CProgram(const Source& source, std::vector<Array> inputs, const std::s
   const Plan plan = compile(source, options, &report);
   c::ProgramOptions request;
   request.name = "gated";
-  request.vector_bits = cpu::target_info(plan.variants[0].devices[0].target).vector_bits;
+  request.vector_bits = cpu::target_info(plan.main().variants[0].devices[0].target).vector_bits;
   const c::Program program = c::write_program(plan, report.kernels_made, request);
-  library_ = compile_library(program, inputs_.size() + plan.results.size() + 2, cc);
+  library_ = compile_library(program, inputs_.size() + plan.main().results.size() + 2, cc);
   run_ = reinterpret_cast<int (*)(void* const*)>(::dlsym(library_, "gate_run"));
   auto* init =
       reinterpret_cast<int (*)(void*, const void*, std::size_t)>(::dlsym(library_, "gate_init"));
@@ -87,7 +87,7 @@ CProgram::CProgram(const Source& source, std::vector<Array> inputs, const std::s
     throw UserError("the program in C does not take its weights");
   arguments_.push_back(model);
   for (const Array& x : inputs_) arguments_.push_back(const_cast<std::byte*>(x.bytes().data()));
-  for (const PlanParam& p : plan.results) {
+  for (const PlanParam& p : plan.main().results) {
     std::vector<std::int64_t> dims;
     for (const Dim& d : p.type.shape.dims) dims.push_back(d.number());
     outputs_.push_back(Array::zeros(p.type.dtype, dims));

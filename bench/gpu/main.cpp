@@ -289,26 +289,26 @@ void run(const GpuCase& c, const Request& request, double copy_gbytes) {
     const std::unique_ptr<Stream> stream = device->open_stream();
     std::vector<Tensor> tensors;
     std::vector<TensorRef> inputs, outputs;
-    for (std::size_t i = 0; i < plan->params.size(); ++i) {
-      tensors.emplace_back(device, *stream, plan->params[i].type);
+    for (std::size_t i = 0; i < plan->main().params.size(); ++i) {
+      tensors.emplace_back(device, *stream, plan->main().params[i].type);
       session.bind_input(i, inputs.emplace_back(tensors.back().ref()));
     }
     // The next value of a donated input uses the input's memory.
-    for (std::size_t i = 0; i < plan->results.size(); ++i) {
-      const auto before = std::ranges::find_if(plan->params, [&](const PlanParam& p) {
-        return p.donated && p.name + "_next" == plan->results[i].name;
+    for (std::size_t i = 0; i < plan->main().results.size(); ++i) {
+      const auto before = std::ranges::find_if(plan->main().params, [&](const PlanParam& p) {
+        return p.donated && p.name + "_next" == plan->main().results[i].name;
       });
-      if (before != plan->params.end()) {
-        const auto number = static_cast<std::size_t>(before - plan->params.begin());
+      if (before != plan->main().params.end()) {
+        const auto number = static_cast<std::size_t>(before - plan->main().params.begin());
         session.bind_output(i, outputs.emplace_back(tensors[number].ref()));
         continue;
       }
-      tensors.emplace_back(device, *stream, plan->results[i].type);
+      tensors.emplace_back(device, *stream, plan->main().results[i].type);
       session.bind_output(i, outputs.emplace_back(tensors.back().ref()));
     }
     const double took = median_us([&] { session.run(); }) / c.in_a_row;
     std::string chosen;
-    for (const GroupRecord& g : plan->variants[0].groups) {
+    for (const GroupRecord& g : plan->main().variants[0].groups) {
       if (chosen.size() > 200) break;
       chosen += cat(chosen.empty() ? "" : ", ", g.name, ": ", g.chosen);
     }
@@ -332,7 +332,7 @@ void run(const GpuCase& c, const Request& request, double copy_gbytes) {
       if (c.bytes > 0) line.add("device_of_copy", c.bytes / us / 1e3 / copy_gbytes);
     }
     line.add("compile_ms", compile_us / 1000);
-    line.add("steps", static_cast<std::int64_t>(plan->variants[0].steps.size()));
+    line.add("steps", static_cast<std::int64_t>(plan->main().variants[0].steps.size()));
     if (c.bytes > 0) line.add("gbytes_per_s", c.bytes / took / 1e3);
     if (c.bytes > 0) line.add("of_copy", c.bytes / took / 1e3 / copy_gbytes);
     if (c.flops > 0) line.add("tflops", c.flops / took / 1e6);
@@ -340,8 +340,8 @@ void run(const GpuCase& c, const Request& request, double copy_gbytes) {
     line.add("chosen", chosen);
     if (!request.form.empty()) line.add("form", request.form);
     Json others = Json::Array{};
-    if (measures && !plan->variants[0].groups.empty())
-      for (const CandidateRecord& r : plan->variants[0].groups[0].candidates())
+    if (measures && !plan->main().variants[0].groups.empty())
+      for (const CandidateRecord& r : plan->main().variants[0].groups[0].candidates())
         others.push(cat(r.name, ": ", r.refused.empty() ? cat(r.ms, " ms") : r.refused));
     if (measures) line.add("candidates", others);
   } catch (const std::exception& e) {

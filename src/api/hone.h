@@ -5,6 +5,7 @@
 #include "compile/compile.h"
 #include "compile/optimize.h"
 #include "compile/precision.h"
+#include "compile/program.h"
 #include "export/onnx/export.h"
 #include "import/import.h"
 #include "import/tensor_file.h"

@@ -83,14 +83,14 @@ struct AotOptions : ModelOptions {
 std::vector<Array> inputs_for_check(const Loaded& loaded, const Plan& plan) {
   if (!loaded.source.samples.empty()) {
     const std::vector<Array>& sample = loaded.source.samples[0];
-    bool fits = sample.size() == plan.params.size();
+    bool fits = sample.size() == plan.main().params.size();
     for (std::size_t i = 0; fits && i < sample.size(); ++i)
-      fits = sample[i].type() == plan.params[i].type;
+      fits = sample[i].type() == plan.main().params[i].type;
     if (fits) return sample;
   }
   std::vector<Array> out;
-  for (std::size_t i = 0; i < plan.params.size(); ++i)
-    out.push_back(sample_array(plan.params[i].type, {}, Fill::random, 17 + i));
+  for (std::size_t i = 0; i < plan.main().params.size(); ++i)
+    out.push_back(sample_array(plan.main().params[i].type, {}, Fill::random, 17 + i));
   return out;
 }
 
@@ -121,7 +121,8 @@ Checked check(const c::Program& program, const fs::path& directory, const AotOpt
     run.push_back(place.file(cat("in", i)));
     write_file(run.back(), inputs[i].bytes());
   }
-  for (std::size_t i = 0; i < plan->results.size(); ++i) run.push_back(place.file(cat("out", i)));
+  for (std::size_t i = 0; i < plan->main().results.size(); ++i)
+    run.push_back(place.file(cat("out", i)));
   run_or_throw(run);
   const std::vector<Array> expected = plan_runner(plan, {1, 0})->run(inputs);
   Checked out;
@@ -136,7 +137,7 @@ Checked check(const c::Program& program, const fs::path& directory, const AotOpt
     const Comparison c =
         within(got, expected[i], (narrow ? 2e-3 : 1e-4) * most, narrow ? 1e-2 : 1e-3);
     out.ok = out.ok && c.ok;
-    out.text += cat(plan->results[i].name, ": ", c.ok ? "equals the plan's" : "DIFFERS",
+    out.text += cat(plan->main().results[i].name, ": ", c.ok ? "equals the plan's" : "DIFFERS",
                     ", largest difference ", small_number(c.max_abs_error), " of ",
                     small_number(most), "\n");
   }
@@ -217,7 +218,7 @@ int aot(Words words) {
   c::ProgramOptions request;
   request.name = options.name;
   request.embed_weights = options.embed_weights;
-  request.vector_bits = host.target(plan->variants[0].devices[0].target)->info().vector_bits;
+  request.vector_bits = host.target(plan->main().variants[0].devices[0].target)->info().vector_bits;
   const c::Program program = c::write_program(*plan, kept.kernels_made, request);
   write_files(program, options.output);
   Checked checked;

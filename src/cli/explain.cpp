@@ -179,7 +179,7 @@ int explain(Words words) {
   }
   if (options.json) {
     Json variants = Json::Array{};
-    for (const Variant& v : plan.variants) variants.push(variant_json(v));
+    for (const Variant& v : plan.main().variants) variants.push(variant_json(v));
     std::printf("%s\n", Json(Json::Object{{"name", plan.name},
                                           {"strategy", plan.strategy},
                                           {"verification", plan.verification},
@@ -197,8 +197,8 @@ int explain(Words words) {
   if (!options.precision.empty())
     std::printf("precision %s: %s\n", options.precision.c_str(),
                 policy_text(precision_named(options.precision)).c_str());
-  for (std::size_t i = 0; i < plan.variants.size(); ++i)
-    print_variant(plan.variants[i], i, details);
+  for (std::size_t i = 0; i < plan.main().variants.size(); ++i)
+    print_variant(plan.main().variants[i], i, details);
   return exit_ok;
 }
 

@@ -273,22 +273,22 @@ Report of_plan(const fs::path& path) {
   r.fact("verification", plan.verification);
   r.fact("machine", plan.machine);
   r.fact("content", to_hex(content_hash(plan)));
-  r.fact("self_tests", std::ranges::count(plan.self_tests, "", &SelfTest::missing));
+  r.fact("self_tests", std::ranges::count(plan.main().self_tests, "", &SelfTest::missing));
   r.fact("kernels", plan.kernels.size());
   r.fact("code_bytes", code);
   r.fact("weight_bytes", weights);
   r.fact("prepared_bytes", prepared);
-  r.fact("graph", plan.graph.empty() ? "stripped" : "kept");
-  add_params(r, "inputs", plan.params);
-  add_params(r, "outputs", plan.results);
+  r.fact("graph", plan.main().graph.empty() ? "stripped" : "kept");
+  add_params(r, "inputs", plan.main().params);
+  add_params(r, "outputs", plan.main().results);
   auto& variants =
       r.section("variants", "variants", {"devices", "launches", "library_calls", "when"});
-  for (const Variant& v : plan.variants)
+  for (const Variant& v : plan.main().variants)
     variants.rows.push_back({devices_text(v), cat(launches(v.steps, Step::Kind::launch)),
                              cat(launches(v.steps, Step::Kind::library)), guards_text(v)});
   auto& strategies = r.section("strategies that were compared", "strategies",
                                {"name", "ms", "peak_bytes", "chosen", "failure"});
-  for (const StrategyRecord& s : plan.strategies)
+  for (const StrategyRecord& s : plan.main().strategies)
     strategies.rows.push_back({s.name, s.ms < 0 ? "" : cat(s.ms),
                                s.peak_bytes < 0 ? "" : cat(s.peak_bytes), s.chosen ? "yes" : "",
                                s.failure});

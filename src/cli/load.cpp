@@ -390,9 +390,9 @@ namespace {
 Function function_of(const Loaded& loaded, const Runner& runner) {
   if (!runner.plan()) return loaded.source.variants[0].function;
   const Plan& plan = *runner.plan();
-  if (!plan.graph.empty()) return source(plan).variants[0].function;
+  if (!plan.main().graph.empty()) return source(plan).variants[0].function;
   Function f;
-  for (const PlanParam& p : plan.params) f.add_param(p.type, p.name, p.donated, p.required);
+  for (const PlanParam& p : plan.main().params) f.add_param(p.type, p.name, p.donated, p.required);
   return f;
 }
 
@@ -404,9 +404,9 @@ ChosenInputs inputs_or_samples(const std::vector<std::string>& given, const Load
   const std::vector<fs::path> sets = data_sets(loaded.file.path.parent_path());
   if (!sets.empty()) return {read_set(sets[0], "input"), {}};
   std::vector<Guard> guards =
-      runner.plan() ? runner.plan()->variants[0].guards : std::vector<Guard>();
+      runner.plan() ? runner.plan()->main().variants[0].guards : std::vector<Guard>();
   if (runner.plan())
-    for (const PlanCheck& c : runner.plan()->checks)
+    for (const PlanCheck& c : runner.plan()->main().checks)
       guards.push_back({Guard::Kind::equal, c.a, c.b});
   MadeInputs made = made_inputs_of(loaded.file.path.string(), function_of(loaded, runner), guards,
                                    "give inputs with --input");

@@ -69,9 +69,9 @@ Json timing_json(const TimingRecord& t) {
 
 Json self_tests_json(const Plan& plan) {
   Json out = Json::Array{};
-  for (const SelfTest& t : plan.self_tests)
+  for (const SelfTest& t : plan.main().self_tests)
     out.push(Json::Object{
-        {"variant", t.variant}, {"inputs", inputs_text(plan, t)}, {"missing", t.missing}});
+        {"variant", t.variant}, {"inputs", inputs_text(plan.main(), t)}, {"missing", t.missing}});
   return out;
 }
 
@@ -106,11 +106,11 @@ std::string self_tests_text(const Plan& plan, bool verbose) {
     int count = 0;  // number of sets with such inputs
   };
   std::vector<Set> sets;
-  for (const SelfTest& t : plan.self_tests) {
+  for (const SelfTest& t : plan.main().self_tests) {
     if (!t.missing.empty()) continue;
-    const std::string inputs = inputs_text(plan, t);
+    const std::string inputs = inputs_text(plan.main(), t);
     if (sets.empty() || sets.back().inputs != inputs)
-      sets.push_back({inputs, verbose ? inputs : inputs_text(plan, t, few)});
+      sets.push_back({inputs, verbose ? inputs : inputs_text(plan.main(), t, few)});
     ++sets.back().count;
   }
   std::string out;
@@ -289,12 +289,12 @@ Json result_json(const Request& r, const Prepared& p, const Optimized& result,
                       {"precision", precision_json(r.model, best.precision)},
                       {"inputs", texts_json(result.assumptions)},
                       {"timing", timing_json(result.timing)},
-                      {"strategies", strategies_json(result.plan.strategies)}};
+                      {"strategies", strategies_json(result.plan.main().strategies)}};
 }
 
 void print_result(const Request& r, const Prepared& p, const Optimized& result,
                   const BestPlan& best) {
-  std::printf("%s", strategy_table(result.plan.strategies).c_str());
+  std::printf("%s", strategy_table(result.plan.main().strategies).c_str());
   std::printf("%s\n", timing_text(result.timing).c_str());
   print_assumptions(result.assumptions, "--input or --inputs", r.model);
   print_plan(p.file, best.bytes, ", content " + to_hex(*result.plan.content));
@@ -345,7 +345,7 @@ int optimize(Words words) {
     warn(r.model, cat("warning: only single kernels were verified, and the strategies were not "
                       "timed, because the model was not run as a whole: ",
                       result.not_run, "; give sample inputs with --input or --inputs"));
-  for (const SelfTest& t : result.plan.self_tests)
+  for (const SelfTest& t : result.plan.main().self_tests)
     if (!t.missing.empty() && foreign.empty())
       warn(r.model, cat("warning: variant ", t.variant, " has no self-test: ", t.missing));
   if (!r.report.empty() && !result.not_run.empty())

@@ -18,7 +18,7 @@ struct Tuned {
 std::vector<Tuned> tuned_groups(const Plan& plan) {
   std::vector<Tuned> out;
   std::vector<const void*> seen;
-  for (const Variant& v : plan.variants)
+  for (const Variant& v : plan.main().variants)
     for (const GroupRecord& g : v.groups) {
       if (!g.considered || std::ranges::count(seen, g.considered.get()) > 0) continue;
       seen.push_back(g.considered.get());

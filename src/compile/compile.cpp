@@ -122,7 +122,7 @@ Plan compile(const Source& source, const CompileOptions& options, CompileReport*
   for (const SourceVariant& v : with_fewer_sizes.variants)
     for (std::size_t i = 0; i < v.function.results().size(); ++i)
       if (const std::optional<std::uint32_t> param = v.function.results()[i].stored_to)
-        HONE_ASSERT(plan.result_alias[i] == static_cast<std::int32_t>(*param), "result ", i,
+        HONE_ASSERT(plan.main().result_alias[i] == static_cast<std::int32_t>(*param), "result ", i,
                     " is not stored to parameter ", *param);
   if (options.max_memory && has_device(backend_of(options)))
     check_memory(plan, with_fewer_sizes, options);

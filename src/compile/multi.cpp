@@ -80,7 +80,7 @@ class MultiCompiler {
     compile_kinds();
     if (is_auto_) choose_alone();
     Plan plan = is_auto_ ? spread_or_alone() : spread_plan();
-    collect_reports(plan.variants[0].devices.size() > 1 ? 0 : alone_);
+    collect_reports(plan.main().variants[0].devices.size() > 1 ? 0 : alone_);
     report_.total_ms = ms_since(start);
     report_.kernels = static_cast<int>(plan.kernels.size());
     if (options_.keep) {
@@ -176,7 +176,7 @@ class MultiCompiler {
       std::vector<WayReport> ways;
       std::vector<Plan> plans;
       for (const Plan& p : plans_) {
-        ways.push_back({s, {}, p.variants[0].devices[0].name});
+        ways.push_back({s, {}, p.main().variants[0].devices[0].name});
         plans.push_back(p);
       }
       race(ways, plans, inputs_to_time(source_, source, sizes_to_time(source_, source)));
@@ -196,8 +196,9 @@ class MultiCompiler {
       return std::ranges::equal(a.groups, b.groups, {}, &GroupRecord::name, &GroupRecord::name);
     };
     return std::ranges::all_of(plans_, [&](const Plan& p) {
-      return std::ranges::all_of(p.variants, [&](const Variant& v) { return source_for(v); }) &&
-             std::ranges::equal(p.variants, plans_.front().variants, same_groups);
+      return std::ranges::all_of(p.main().variants,
+                                 [&](const Variant& v) { return source_for(v); }) &&
+             std::ranges::equal(p.main().variants, plans_.front().main().variants, same_groups);
     });
   }
 
@@ -211,7 +212,7 @@ class MultiCompiler {
   }
 
   Plan spread_plan() {
-    chosen_.resize(plans_[0].variants.size());
+    chosen_.resize(plans_[0].main().variants.size());
     for (std::size_t v = 0; v < chosen_.size(); ++v) choose(v);
     // If another device alone is fastest, a variant that is not spread would run on the first
     // device instead.
@@ -246,7 +247,7 @@ class MultiCompiler {
 
   // For auto, uses several devices only if that is clearly faster than one, including copies.
   void choose(std::size_t v) {
-    const Variant& variant = plans_[0].variants[v];
+    const Variant& variant = plans_[0].main().variants[v];
     const Sizing sizes = sizes_to_time(source_, source_of(variant));
     const std::vector<Assignment> ways = propose_assignments(
         of_devices_, v, copies_,
@@ -259,7 +260,7 @@ class MultiCompiler {
     std::vector<WayReport> reports;
     std::vector<Plan> plans;
     if (is_auto_) {
-      reports.push_back({v, {}, plans_[alone_].variants[0].devices[0].name});
+      reports.push_back({v, {}, plans_[alone_].main().variants[0].devices[0].name});
       plans.push_back(plans_[alone_]);
     }
     for (const Assignment& way : ways) {
@@ -269,7 +270,7 @@ class MultiCompiler {
       plans.push_back(spread(of_devices_, assigned));
     }
     // A variant after another with equal guards is for machines that lack a library.
-    const bool can_run = v == 0 || variant.guards != plans_[0].variants[v - 1].guards;
+    const bool can_run = v == 0 || variant.guards != plans_[0].main().variants[v - 1].guards;
     std::size_t best = 0;
     if (options_.measure && can_run)
       best = race(reports, plans, inputs_to_time(source_, source_of(variant), sizes));
@@ -307,11 +308,11 @@ class MultiCompiler {
 
   void verify_spread(const Plan& plan) {
     const Hash128 contents = contents_of(plan);
-    for (const Variant& v : plan.variants) {
+    for (const Variant& v : plan.main().variants) {
       const SourceVariant& source = source_of(v);
       const Sizing sizes = sizes_to_check(source_, source);
       const Sizing all = with_measured(sizes, v.measured, source.function.graph().checks());
-      audit(plan, v, [&](const Dim& d) { return size_of(d, all); });
+      audit(plan, plan.main(), v, [&](const Dim& d) { return size_of(d, all); });
       if (!is_small(source.function, sizes)) continue;
       const Hash128 key = whole_key(source.function, sizes, contents);
       if (store_->verdicts.find(key)) {

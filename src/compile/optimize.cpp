@@ -637,7 +637,7 @@ class Optimizer {
         e.record.ratio_to_best = e.times.size() == best->times.size()
                                      ? paired_ratio(e.times, best->times).median
                                      : e.record.ms / best->record.ms;
-      out.plan.strategies.push_back(e.record);
+      out.plan.main().strategies.push_back(e.record);
       out.times.push_back(e.times);
       out.errors.push_back(std::move(e.errors));
       out.compiled.push_back(std::move(e.report));

@@ -157,7 +157,7 @@ PrecisionReport precision_report(const Source& given, const Source& narrow, cons
       session_of(std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan), options.threads);
   Given expected(given, options, most_gmac);
   PrecisionReport out;
-  for (const PlanParam& r : plan.results) out.results.push_back({.name = r.name});
+  for (const PlanParam& r : plan.main().results) out.results.push_back({.name = r.name});
   for (const InputSet& set : input_sets(given)) {
     expected.run(set);
     const std::vector<Array> got = session->run(set.arrays);

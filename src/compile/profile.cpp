@@ -74,9 +74,9 @@ class Profiler {
 
   void number_steps() {
     const Plan& plan = executable_->plan();
-    for (std::uint32_t v = 0; v < plan.variants.size(); ++v) {
+    for (std::uint32_t v = 0; v < plan.main().variants.size(); ++v) {
       numbers_.clear();
-      for_each_step(plan.variants[v].steps, [&](const Step& s) {
+      for_each_step(plan.main().variants[v].steps, [&](const Step& s) {
         numbers_.emplace(&s, static_cast<std::uint32_t>(numbers_.size()));
       });
       out_.variant = v;
@@ -110,7 +110,7 @@ class Profiler {
 
   Sizing bound_sizes() const {
     Function f;
-    for (const PlanParam& p : executable_->plan().params) f.add_param(p.type, p.name);
+    for (const PlanParam& p : executable_->plan().main().params) f.add_param(p.type, p.name);
     std::vector<std::vector<std::int64_t>> dims;
     for (const Array& a : inputs_) dims.push_back(a.dims());
     return bind_sizes(f, dims);

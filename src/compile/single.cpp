@@ -85,18 +85,19 @@ class Driver {
                                       {"threads", pool_->threads()},
                                       {"hone", HONE_VERSION}})
                         .text();
-    plan_.params.reserve(f.params().size());
+    plan_.main().params.reserve(f.params().size());
     for (const Function::Param& p : f.params())
-      plan_.params.push_back({p.name, p.value.type(), p.donated, p.required});
-    plan_.results.reserve(f.results().size());
+      plan_.main().params.push_back({p.name, p.value.type(), p.donated, p.required});
+    plan_.main().results.reserve(f.results().size());
     for (const Function::Result& r : f.results())
-      plan_.results.push_back({r.name, r.value.type(), false});
+      plan_.main().results.push_back({r.name, r.value.type(), false});
     if (source_.variants.size() == 1)
-      for (const DimCheck& c : first_checks(f)) plan_.checks.push_back({c.a, c.b, c.message});
+      for (const DimCheck& c : first_checks(f))
+        plan_.main().checks.push_back({c.a, c.b, c.message});
     if (!options_.strip_graph)
       for (const SourceVariant& v : source_.variants)
-        plan_.graph +=
-            (plan_.graph.empty() ? "" : "next variant\n") + print(v.function, &plan_.graph_arrays);
+        plan_.main().graph += (plan_.main().graph.empty() ? "" : "next variant\n") +
+                              print(v.function, &plan_.main().graph_arrays);
   }
 
   void compile_target(std::string_view name) {
@@ -155,7 +156,8 @@ class Driver {
 
   // Adds one variant, or several for ranges of sizes, each with a second one that needs no library.
   void compile_variant(const SourceVariant& source, KernelCompiler& compile, Chooser& choose) {
-    const std::string name = cat(compile.target().info().name, "-variant-", plan_.variants.size());
+    const std::string name =
+        cat(compile.target().info().name, "-variant-", plan_.main().variants.size());
     Clock::time_point start = Clock::now();
     Function f = passed(narrowed(source), name);
     report_.passes_ms += milliseconds_since(start);
@@ -256,7 +258,7 @@ class Driver {
     }
     if (source_.variants.size() > 1) add_checks(v, source.function);
     if (debug_.wants(Debug::plan)) debug_.show(Debug::plan, name + "/plan.txt", variant_text(v));
-    plan_.variants.push_back(std::move(v));
+    plan_.main().variants.push_back(std::move(v));
     source_of_.push_back(&source);
   }
 
@@ -293,7 +295,7 @@ class Driver {
   // unusable.
   void check_library() const {
     if (!names_library(options_.strategy) || report_.library_groups > 0) return;
-    for (const Variant& v : plan_.variants)
+    for (const Variant& v : plan_.main().variants)
       for (const GroupRecord& g : v.groups)
         for (const CandidateRecord& c : g.candidates())
           if (c.name == options_.strategy && !c.refused.empty())
@@ -304,12 +306,14 @@ class Driver {
   // Checks what single-kernel checks cannot see: the passes, and the places and order of the plan's
   // steps.
   void check_plan() {
-    for (std::size_t i = 0; i < plan_.variants.size(); ++i) {
-      if (!is_prepared(plan_, plan_.variants[i])) continue;  // for another machine
-      const Sizing all = with_measured(check_sizes(*source_of_[i]), plan_.variants[i].measured,
-                                       source_of_[i]->function.graph().checks());
-      audit(plan_, plan_.variants[i], [&](const Dim& d) { return size_of(d, all); });
-      check_operands(plan_, plan_.variants[i], builder_.kernels());
+    for (std::size_t i = 0; i < plan_.main().variants.size(); ++i) {
+      if (!is_prepared(plan_, plan_.main().variants[i])) continue;  // for another machine
+      const Sizing all =
+          with_measured(check_sizes(*source_of_[i]), plan_.main().variants[i].measured,
+                        source_of_[i]->function.graph().checks());
+      audit(plan_, plan_.main(), plan_.main().variants[i],
+            [&](const Dim& d) { return size_of(d, all); });
+      check_operands(plan_, plan_.main().variants[i], builder_.kernels());
     }
     std::optional<Hash128> contents;
     std::set<const SourceVariant*> seen;

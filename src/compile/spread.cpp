@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "compile/joined_tables.h"
 #include "compile/stream_events.h"
 #include "runtime/executable.h"
 #include "schedule/place.h"
@@ -19,11 +20,11 @@ using Kind = PlanBuffer::Kind;
 // Per plan, the variant with the guards of the first plan's variant. A plan may have a second one,
 // for machines without a library.
 std::vector<const Variant*> variants_of(std::span<const Plan* const> plans, std::size_t v) {
-  std::vector<const Variant*> out = {&plans[0]->variants.at(v)};
+  std::vector<const Variant*> out = {&plans[0]->main().variants.at(v)};
   for (const Plan* p : plans.subspan(1)) {
     const auto found = std::ranges::find_if(
-        p->variants, [&](const Variant& other) { return out[0]->guards == other.guards; });
-    if (found == p->variants.end())
+        p->main().variants, [&](const Variant& other) { return out[0]->guards == other.guards; });
+    if (found == p->main().variants.end())
       throw UserError(p->name, ": has no variant for the sizes of another plan's");
     out.push_back(&*found);
   }
@@ -51,34 +52,6 @@ void for_each_operand(const Step& s, const F& f) {
   for (std::size_t i = 0; i < s.operands.size(); ++i)
     if (s.written[i]) f(s.operands[i], true);
 }
-
-// Builds the joined plan's tables: copies each entry at its first use.
-class JoinedTables {
- public:
-  explicit JoinedTables(Plan& out) : out_(out) {}
-
-  std::uint32_t kernel(const Plan& p, std::uint32_t i) {
-    const std::size_t known = out_.kernels.size();
-    const std::uint32_t out = take(&Plan::kernels, p, i);
-    if (out == known) out_.kernels[out].binary = take(&Plan::binaries, p, p.kernels[i].binary);
-    return out;
-  }
-  std::uint32_t weight(const Plan& p, std::uint32_t i) { return take(&Plan::weights, p, i); }
-  std::uint32_t prepared(const Plan& p, std::uint32_t i) { return take(&Plan::prepared, p, i); }
-
- private:
-  template <class T>
-  std::uint32_t take(std::vector<T> Plan::* table, const Plan& p, std::uint32_t i) {
-    const T& entry = (p.*table)[i];
-    const auto [it, is_new] =
-        places_.try_emplace(&entry, static_cast<std::uint32_t>((out_.*table).size()));
-    if (is_new) (out_.*table).push_back(entry);
-    return it->second;
-  }
-
-  Plan& out_;
-  std::map<const void*, std::uint32_t> places_;
-};
 
 // One variant of the joined plan. A value is a buffer of the first plan, or of one plan alone; it
 // may lie in the memory of several devices at once.
@@ -290,16 +263,16 @@ std::vector<bool> movable_groups(std::span<const Plan* const> plans, std::size_t
 Plan spread(std::span<const Plan* const> plans, std::span<const Assignment> of_variants) {
   Plan out = *plans[0];
   out.strategy = "multi";
-  out.result_alias.assign(out.results.size(), -1);
-  out.variants.clear();
+  out.main().result_alias.assign(out.main().results.size(), -1);
+  out.main().variants.clear();
   out.kernels.clear();
   out.binaries.clear();
   out.weights.clear();
   out.prepared.clear();
   JoinedTables tables(out);
   static const Assignment nowhere;
-  for (std::size_t v = 0; v < plans[0]->variants.size(); ++v)
-    out.variants.push_back(
+  for (std::size_t v = 0; v < plans[0]->main().variants.size(); ++v)
+    out.main().variants.push_back(
         VariantJoiner(plans, v, v < of_variants.size() ? of_variants[v] : nowhere, tables).run());
   return out;
 }
@@ -311,7 +284,7 @@ class TimeModel {
  public:
   TimeModel(std::span<const Plan* const> plans, std::size_t variant,
             std::span<const CopyCost> copies, const Sizing& sizes)
-      : copies_(copies), first_(plans[0]->variants.at(variant)), sizes_(sizes) {
+      : copies_(copies), first_(plans[0]->main().variants.at(variant)), sizes_(sizes) {
     movable_ = movable_groups(plans, variant);
     for (const Variant* v : variants_of(plans, variant))
       for (const GroupRecord& g : v->groups) ms_.push_back(ms_of(g));

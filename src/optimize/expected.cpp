@@ -43,8 +43,8 @@ void check_expected(const Plan& plan, std::span<const StoredSet> sets, int threa
     for (std::size_t i = 0; i < got.size(); ++i)
       if (const Comparison c = compare_expected(got[i], s.outputs[i]); !c.ok)
         throw UserError(
-            s.path.string(), ": result ", i, " '", plan.results[i].name, "' differs from output_",
-            i, ".pb: ", c,
+            s.path.string(), ": result ", i, " '", plan.main().results[i].name,
+            "' differs from output_", i, ".pb: ", c,
             "; the reference agrees with the plan, so the stored output or the import of "
             "the model is wrong; nothing was written");
   }

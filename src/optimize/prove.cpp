@@ -63,8 +63,8 @@ std::vector<std::string> self_test_command() {
 void state_written_memory(const fs::path& beside, Plan& plan,
                           std::span<const std::vector<Array>> inputs, int threads,
                           std::optional<std::int64_t> limit) {
-  const auto chosen = std::ranges::find_if(plan.strategies, &StrategyRecord::chosen);
-  if (chosen == plan.strategies.end()) return;
+  const auto chosen = std::ranges::find_if(plan.main().strategies, &StrategyRecord::chosen);
+  if (chosen == plan.main().strategies.end()) return;
   constexpr int most_writes = 4;  // another number of digits changes the length of the header
   for (int i = 0; i < most_writes; ++i) {
     const TemporaryFile temporary(beside);

@@ -22,7 +22,7 @@ Source source(const Imported& imported) {
 }
 
 Source source(const Plan& plan) {
-  if (plan.graph.empty())
+  if (plan.main().graph.empty())
     throw UserError(plan.name,
                     ": the plan was written without its graph (--strip); use the model it was made "
                     "from");
@@ -30,15 +30,16 @@ Source source(const Plan& plan) {
   constexpr std::string_view between = "\nnext variant\n";
   // Variants for other targets and machines have the same guards.
   std::vector<std::vector<Guard>> guards;
-  for (const Variant& v : plan.variants)
+  for (const Variant& v : plan.main().variants)
     if (std::ranges::find(guards, v.guards) == guards.end()) guards.push_back(v.guards);
-  for (std::string_view rest = plan.graph; !rest.empty();) {
+  for (std::string_view rest = plan.main().graph; !rest.empty();) {
     const std::size_t end = std::min(rest.find(between), rest.size());
     const std::size_t i = out.variants.size();
     if (i == guards.size())
       throw UserError(plan.name,
                       ": the plan's graph does not belong to it; compile the plan again");
-    out.variants.push_back({guards[i], parse(rest.substr(0, end), find_op, plan.graph_arrays)});
+    out.variants.push_back(
+        {guards[i], parse(rest.substr(0, end), find_op, plan.main().graph_arrays)});
     rest.remove_prefix(std::min(end + between.size(), rest.size()));
   }
   return out;

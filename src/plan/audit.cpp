@@ -38,9 +38,13 @@ struct Contents {
 
 class Auditor {
  public:
-  Auditor(const Plan& plan, const Variant& variant,
+  Auditor(const Plan& plan, const PlanEntry& entry, const Variant& variant,
           const std::function<std::int64_t(const Dim&)>& size)
-      : plan_(plan), variant_(variant), size_(size), places_(variant.buffers.size()) {
+      : plan_(plan),
+        entry_(entry),
+        variant_(variant),
+        size_(size),
+        places_(variant.buffers.size()) {
     for (std::uint32_t b = 0; b < variant.buffers.size(); ++b)
       if (variant.buffers[b].kind == Kind::result) versions_[variant.buffers[b].index].push_back(b);
   }
@@ -48,8 +52,8 @@ class Auditor {
   void run() {
     Contents now = at_start();
     if (!walk(variant_.steps, now)) return;  // these sizes are refused anyway
-    for (std::uint32_t r = 0; r < plan_.results.size(); ++r)
-      require(versions_.contains(r) || plan_.result_alias[r] >= 0 || is_empty(variant_.results[r]),
+    for (std::uint32_t r = 0; r < entry_.results.size(); ++r)
+      require(versions_.contains(r) || entry_.result_alias[r] >= 0 || is_empty(variant_.results[r]),
               plan_.name, ": no step writes result ", r);
     // Several buffers of one result hold it one after the other.
     for (std::uint32_t b = 0; b < variant_.buffers.size(); ++b)
@@ -104,7 +108,7 @@ class Auditor {
   // The donated parameter in which the result lies, or -1.
   std::int32_t home_of(std::uint32_t b) const {
     const PlanBuffer& buffer = variant_.buffers[b];
-    return buffer.kind == Kind::result ? plan_.result_alias[buffer.index] : -1;
+    return buffer.kind == Kind::result ? entry_.result_alias[buffer.index] : -1;
   }
 
   Bytes bytes_of(const View& v) const {
@@ -290,7 +294,7 @@ class Auditor {
     const PlanBuffer &x = variant_.buffers[a], &y = variant_.buffers[b];
     if (x.kind == y.kind) return x.index == y.index && !is_arena(a) && x.device == y.device;
     return x.kind == Kind::param && y.kind == Kind::result &&
-           plan_.result_alias[y.index] == static_cast<std::int64_t>(x.index);
+           entry_.result_alias[y.index] == static_cast<std::int64_t>(x.index);
   }
 
   void drop(std::uint32_t b, Contents& now) {
@@ -300,6 +304,7 @@ class Auditor {
   }
 
   const Plan& plan_;
+  const PlanEntry& entry_;
   const Variant& variant_;
   const std::function<std::int64_t(const Dim&)>& size_;
   std::vector<Place> places_;                                     // per buffer
@@ -308,17 +313,17 @@ class Auditor {
 
 }  // namespace
 
-std::string audit_problem(const Plan& plan, const Variant& variant,
+std::string audit_problem(const Plan& plan, const PlanEntry& entry, const Variant& variant,
                           const std::function<std::int64_t(const Dim&)>& size) try {
-  Auditor(plan, variant, size).run();
+  Auditor(plan, entry, variant, size).run();
   return "";
 } catch (const AuditProblem& e) {
   return e.what();
 }
 
-void audit(const Plan& plan, const Variant& variant,
+void audit(const Plan& plan, const PlanEntry& entry, const Variant& variant,
            const std::function<std::int64_t(const Dim&)>& size) {
-  const std::string problem = audit_problem(plan, variant, size);
+  const std::string problem = audit_problem(plan, entry, variant, size);
   HONE_ASSERT(problem.empty(), problem);
 }
 

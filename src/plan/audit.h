@@ -13,9 +13,10 @@ namespace hone {
 
 // `size` evaluates a Dim. Throws InternalError that names the step and the buffer: a failure is a
 // bug of the planner.
-void audit(const Plan&, const Variant&, const std::function<std::int64_t(const Dim&)>& size);
+void audit(const Plan&, const PlanEntry&, const Variant&,
+           const std::function<std::int64_t(const Dim&)>& size);
 // The same for an untrusted plan: returns the problem, or an empty string.
-std::string audit_problem(const Plan&, const Variant&,
+std::string audit_problem(const Plan&, const PlanEntry&, const Variant&,
                           const std::function<std::int64_t(const Dim&)>& size);
 
 }  // namespace hone

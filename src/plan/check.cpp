@@ -1,7 +1,10 @@
 #include "plan/check.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace hone {
@@ -17,12 +20,14 @@ class PlanChecker {
   PlanChecker(const Plan& plan, std::string_view where) : plan_(plan), where_(where) {}
 
   void run() {
-    check_params();
-    check_results();
     check_kernels();
-    require(!plan_.variants.empty(), "plan", "it has no variant");
-    for (const Variant& v : plan_.variants) check_variant(v);
-    for (const SelfTest& t : plan_.self_tests) check_self_test(t);
+    check_states();
+    require(!plan_.entries.empty(), "plan", "it has no entry");
+    std::set<std::string_view> names;
+    for (const PlanEntry& e : plan_.entries) {
+      require(names.insert(e.name).second, "entries", "two have the name '", e.name, "'");
+      check_entry(e);
+    }
   }
 
  private:
@@ -31,19 +36,71 @@ class PlanChecker {
     if (!holds) throw UserError(where_, ": ", part, ": ", why..., "; compile the plan again");
   }
 
+  void check_entry(const PlanEntry& entry) {
+    entry_ = &entry;
+    check_params();
+    check_results();
+    check_states_of_entry();
+    require(!entry.variants.empty(), "plan", "it has no variant");
+    for (const Variant& v : entry.variants) check_variant(v);
+    for (const SelfTest& t : entry.self_tests) check_self_test(t);
+  }
+
+  // States of a group lie one after another, none in the bytes of another.
+  void check_states() const {
+    std::set<std::string_view> names;
+    std::map<std::string_view, std::int64_t> ends;
+    for (const PlanState& s : plan_.states) {
+      require(!s.name.empty() && names.insert(s.name).second, "states", "the name '", s.name,
+              "' is empty or another state's");
+      const auto bytes = s.type.is_tensor() ? byte_count(s.type).as_number() : std::nullopt;
+      require(bytes && *bytes >= 0, "state", "'", s.name, "' is ", s.type,
+              ", which has no fixed size");
+      std::int64_t& end = ends[s.group];
+      require(s.offset >= end && s.offset % PlanState::alignment == 0, "state", "'", s.name,
+              "' is at ", s.offset, ", but the states before it end at ", end);
+      end = checked_add(s.offset, *bytes);
+      require(!s.start || s.start->type() == s.type, "state", "'", s.name, "' is ", s.type,
+              " and starts with a value of another type");
+    }
+  }
+
+  void check_states_of_entry() const {
+    const PlanEntry& e = *entry_;
+    require(e.states.empty() || e.states.size() == e.params.size(), "entry", "'", e.name, "' has ",
+            e.states.size(), " states for ", e.params.size(), " parameters");
+    std::set<std::int32_t> used;
+    for (std::size_t i = 0; i < e.params.size(); ++i) {
+      const std::int32_t s = e.state_of(i);
+      if (s == PlanEntry::no_state) continue;
+      require(s >= 0 && static_cast<std::size_t>(s) < plan_.states.size(), "entry", "'", e.name,
+              "' uses state ", s, " of ", plan_.states.size());
+      const PlanState& state = plan_.states[static_cast<std::size_t>(s)];
+      require(used.insert(s).second, "entry", "'", e.name, "' has two parameters for state '",
+              state.name, "'");
+      require(e.params[i].type == state.type, "entry", "'", e.name, "' uses state '", state.name,
+              "' as ", e.params[i].type, ", but it is ", state.type);
+    }
+    std::set<std::int32_t> updated;
+    for (std::size_t r = 0; r < e.results.size(); ++r)
+      if (const std::int32_t s = e.updated_by(r); s != PlanEntry::no_state)
+        require(updated.insert(s).second, "entry", "'", e.name, "' stores two results to state '",
+                plan_.states[static_cast<std::size_t>(s)].name, "'");
+  }
+
   void check_params() const {
-    for (const PlanParam& p : plan_.params)
+    for (const PlanParam& p : entry_->params)
       require(!p.required || p.required->type() == p.type, "param", "'", p.name, "' is ", p.type,
               " and requires contents of another type");
   }
 
   void check_results() const {
-    require(plan_.result_alias.size() == plan_.results.size(), "result_alias", "it has ",
-            plan_.result_alias.size(), " entries for ", plan_.results.size(), " results");
-    for (std::int32_t p : plan_.result_alias) {
+    require(entry_->result_alias.size() == entry_->results.size(), "result_alias", "it has ",
+            entry_->result_alias.size(), " entries for ", entry_->results.size(), " results");
+    for (std::int32_t p : entry_->result_alias) {
       if (p == -1) continue;
-      require(p >= 0 && static_cast<std::size_t>(p) < plan_.params.size() &&
-                  plan_.params[static_cast<std::size_t>(p)].donated,
+      require(p >= 0 && static_cast<std::size_t>(p) < entry_->params.size() &&
+                  entry_->params[static_cast<std::size_t>(p)].donated,
               "result_alias", "parameter ", p, " is not donated");
     }
   }
@@ -61,10 +118,10 @@ class PlanChecker {
   }
 
   void check_self_test(const SelfTest& t) const {
-    require(t.variant < plan_.variants.size(), "self-test", "variant ", t.variant, " of ",
-            plan_.variants.size());
+    require(t.variant < entry_->variants.size(), "self-test", "variant ", t.variant, " of ",
+            entry_->variants.size());
     if (!t.missing.empty()) return;
-    require(t.inputs.size() == plan_.params.size() && t.results.size() == plan_.results.size(),
+    require(t.inputs.size() == entry_->params.size() && t.results.size() == entry_->results.size(),
             "self-test", "it has ", t.inputs.size(), " inputs and ", t.results.size(), " results");
     for (const SelfTestResult& r : t.results) {
       require(r.places.size() == r.values.size(), "self-test", r.places.size(), " places and ",
@@ -75,8 +132,8 @@ class PlanChecker {
 
   void check_variant(const Variant& v) {
     variant_ = &v;
-    require(v.results.size() == plan_.results.size(), "variant", "it has ", v.results.size(),
-            " results, the plan ", plan_.results.size());
+    require(v.results.size() == entry_->results.size(), "variant", "it has ", v.results.size(),
+            " results, the plan ", entry_->results.size());
     require(v.result_bytes.empty() || v.result_bytes.size() == v.results.size(), "variant",
             "it has ", v.results.size(), " results and memory of ", v.result_bytes.size());
     check_devices();
@@ -98,16 +155,16 @@ class PlanChecker {
 
   // Checks the places of results and of the parameters that they overwrite.
   void check_ports() const {
-    std::vector<int> device_of(plan_.results.size(), -1);
+    std::vector<int> device_of(entry_->results.size(), -1);
     for (const PlanBuffer& b : variant_->buffers) {
       if (b.kind != PlanBuffer::Kind::result) continue;
       int& device = device_of[b.index];
       require(device < 0 || device == b.device, "buffer", "result ", b.index, " is on two devices");
       device = b.device;
     }
-    std::vector<std::vector<std::size_t>> overwritten_by(plan_.params.size());
+    std::vector<std::vector<std::size_t>> overwritten_by(entry_->params.size());
     for (std::size_t r = 0; r < device_of.size(); ++r)
-      if (const std::int32_t p = plan_.result_alias[r]; p >= 0)
+      if (const std::int32_t p = entry_->result_alias[r]; p >= 0)
         overwritten_by[static_cast<std::size_t>(p)].push_back(r);
     for (const PlanBuffer& b : variant_->buffers) {
       if (b.kind != PlanBuffer::Kind::param) continue;
@@ -127,7 +184,7 @@ class PlanChecker {
   // Each must be a unique symbol that no input has, with a bound over earlier symbols.
   void check_measured() const {
     std::vector<std::string> known;
-    for (const PlanParam& p : plan_.params)
+    for (const PlanParam& p : entry_->params)
       for (const Dim& d : p.type.shape.dims)
         if (d.is_symbol()) known.push_back(d.name());
     require(variant_->measured.size() <= most_measured, "measured", "more than ", most_measured,
@@ -147,9 +204,9 @@ class PlanChecker {
     const auto limit = [&]() -> std::size_t {
       switch (b.kind) {
         case Kind::param:
-          return plan_.params.size();
+          return entry_->params.size();
         case Kind::result:
-          return plan_.results.size();
+          return entry_->results.size();
         case Kind::weight:
           return plan_.weights.size();
         case Kind::prepared:
@@ -237,6 +294,7 @@ class PlanChecker {
 
   const Plan& plan_;
   std::string_view where_;
+  const PlanEntry* entry_ = nullptr;
   const Variant* variant_ = nullptr;
   std::vector<int> event_devices_;  // per event: device that records it; -1: none yet
 };

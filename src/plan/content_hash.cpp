@@ -20,9 +20,10 @@ std::string name_of_content(const Array& a) {
 }
 
 // Fields that a run does not read.
-constexpr std::array<std::string_view, 8> not_run = {"strategy",   "verification", "measured",
-                                                     "strategies", "graph_arrays", "machine",
-                                                     "content",    "self_tests"};
+constexpr std::array<std::string_view, 5> not_run = {"strategy", "verification", "measured",
+                                                     "machine", "content"};
+constexpr std::array<std::string_view, 3> not_run_of_entry = {"strategies", "graph_arrays",
+                                                              "self_tests"};
 
 Json without(const Json& object, std::span<const std::string_view> keys) {
   Json out = Json::Object{};
@@ -31,19 +32,28 @@ Json without(const Json& object, std::span<const std::string_view> keys) {
   return out;
 }
 
-Hash128 hash_of(const Json& plan) {
-  constexpr std::string_view records[] = {"groups"};
+// The text of an object whose list `key` is given element by element.
+template <class F>
+std::string text_of(const Json& object, std::string_view key, const F& element) {
   std::string text;
-  const Json run = without(plan, not_run);
-  for (const auto& [key, value] : run.object()) {
-    text += key;
-    if (key != "variants") {
+  for (const auto& [name, value] : object.object()) {
+    text += name;
+    if (name != key) {
       text += value.text();
       continue;
     }
-    for (const Json& v : value.array()) text += without(v, records).text();
+    for (const Json& e : value.array()) text += element(e);
   }
-  return hash128(text);
+  return text;
+}
+
+Hash128 hash_of(const Json& plan) {
+  static constexpr std::string_view records[] = {"groups"};
+  const auto variant = [](const Json& v) { return without(v, records).text(); };
+  const auto entry = [&](const Json& e) {
+    return text_of(without(e, not_run_of_entry), "variants", variant);
+  };
+  return hash128(text_of(without(plan, not_run), "entries", entry));
 }
 
 }  // namespace

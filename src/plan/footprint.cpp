@@ -77,10 +77,17 @@ class Footprint {
   }
   void add(const SelfTestResult& r) { all(r.dims, r.places, r.values); }
   void add(const SelfTest& t) { all(t.inputs, t.results, t.missing); }
+  void add(const PlanState& s) {
+    all(s.name, s.group, s.type);
+    if (s.start) add(*s.start);
+  }
+  void add(const PlanEntry& e) {
+    all(e.name, e.params, e.results, e.result_alias, e.states, e.checks, e.variants, e.strategies,
+        e.graph, e.graph_arrays, e.self_tests);
+  }
   void add(const Plan& p) {
-    all(p.name, p.strategy, p.verification, p.params, p.results, p.result_alias, p.checks,
-        p.variants, p.kernels, p.binaries, p.weights, p.prepared, p.strategies, p.graph,
-        p.graph_arrays, p.machine, p.self_tests);
+    all(p.name, p.strategy, p.verification, p.states, p.entries, p.kernels, p.binaries, p.weights,
+        p.prepared, p.machine);
   }
 
   void add(const Json& j) {

@@ -1,6 +1,6 @@
-// A Plan: the kernel or library call for each part of a function, the place of every buffer, and
-// measurements. Plain printable data; the compiler fills it in, the runtime runs it. Not a loaded
-// program.
+// A Plan: functions over shared states; for each part of a function the kernel or library call, the
+// place of every buffer, and measurements. Plain printable data; the compiler fills it in, the
+// runtime runs it. Not a loaded program.
 #pragma once
 
 #include <cstdint>
@@ -232,29 +232,67 @@ struct PlanReading {
   std::size_t transient = 0;  // of heap, freed once the plan was built
 };
 
+// Memory with a name and a type that outlives runs: a weight that is trained, a moment of an
+// optimiser, a cache. Entries read it and store results to it.
+struct PlanState {
+  static constexpr std::int64_t alignment = 64;
+  std::string name;         // unique in the plan, such as "net.conv.weight"
+  std::string group;        // of states that are kept, saved and exchanged together
+  Type type;                // fixed sizes
+  std::int64_t offset = 0;  // of its bytes in the memory of its group, a multiple of `alignment`
+  // Its value when a State is made; none: zeros.
+  std::optional<Array> start = {};
+};
+
+// One function of a plan: what a session runs.
+struct PlanEntry {
+  static constexpr std::int32_t no_state = -1;
+
+  std::string name = "main";
+  std::vector<PlanParam> params;
+  std::vector<PlanParam> results;  // donated: result i may share the buffer of a donated parameter
+  std::vector<std::int32_t> result_alias;  // per result: donated parameter it overwrites, or -1
+  // Per parameter: the state that it is, in Plan::states, or no_state: an input of the caller. A
+  // result that overwrites such a parameter updates the state. Empty: there are none.
+  std::vector<std::int32_t> states;
+  std::vector<PlanCheck> checks;
+  std::vector<Variant> variants;
+  std::vector<StrategyRecord> strategies;
+  std::string graph;                // text of the imported function, unless stripped
+  std::vector<Array> graph_arrays;  // its large constants
+  std::vector<SelfTest> self_tests;
+
+  std::int32_t state_of(std::size_t param) const {
+    return states.empty() ? no_state : states[param];
+  }
+  bool is_input(std::size_t param) const { return state_of(param) == no_state; }
+  // The state that a result updates, or no_state: an output of the caller.
+  std::int32_t updated_by(std::size_t result) const {
+    const std::int32_t param = result_alias[result];
+    return param < 0 ? no_state : state_of(static_cast<std::size_t>(param));
+  }
+};
+
 struct Plan {
-  static constexpr int format_version = 1;
+  static constexpr int format_version = 2;
   std::string name;
   std::string strategy;      // "auto", or a backend's name, ...
   std::string verification;  // "model", "kernels", "none"
   bool measured = false;     // choices were made by timing; false: by prediction
-  std::vector<PlanParam> params;
-  std::vector<PlanParam> results;  // donated: result i may share the buffer of a donated parameter
-  std::vector<std::int32_t> result_alias;  // per result: donated parameter it overwrites, or -1
-  std::vector<PlanCheck> checks;
-  std::vector<Variant> variants;
+  std::vector<PlanState> states;
+  std::vector<PlanEntry> entries = std::vector<PlanEntry>(1);  // at least one
   std::vector<PlanKernel> kernels;
   std::vector<Binary> binaries;
   std::vector<PlanWeight> weights;
   std::vector<PreparedBuffer> prepared;
-  std::vector<StrategyRecord> strategies;
-  std::string graph;                // text of the imported function, unless stripped
-  std::vector<Array> graph_arrays;  // its large constants
-  std::string machine;              // JSON: processor, measured rates, date, version
-  // content_hash() and self-tests of the verified plan; none: not recorded.
+  std::string machine;  // JSON: processor, measured rates, date, version
+  // content_hash() of the verified plan; none: not recorded.
   std::optional<Hash128> content;
-  std::vector<SelfTest> self_tests;
   PlanReading reading;
+
+  // The first entry; a model's plan has no other.
+  PlanEntry& main() { return entries.front(); }
+  const PlanEntry& main() const { return entries.front(); }
 };
 
 }  // namespace hone

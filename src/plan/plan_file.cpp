@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view version_key = "hone.version", checksum_key = "hone.checksum",
                            plan_key = "hone.plan", hashes_key = "hone.hashes",
-                           graph_key = "hone.graph";
+                           graph_key = "hone.graph", requires_key = "hone.requires";
 constexpr std::string_view no_checksum = "00000000000000000000000000000000";
 constexpr std::size_t quick_limit = std::size_t{256} << 20;
 
@@ -57,6 +57,20 @@ class TensorSet {
   std::vector<Storage> kept_;  // keeps downloaded data alive
 };
 
+// What a reader must know to run a plan; a plan of one function without states needs nothing.
+constexpr std::string_view features[] = {"entries", "states"};
+std::string required_features(const Plan& plan) {
+  Json out = Json::Array();
+  if (plan.entries.size() > 1) out.push(Json(features[0]));
+  if (!plan.states.empty()) out.push(Json(features[1]));
+  return out.text();
+}
+
+// The graph of an entry: the first has the key alone.
+std::string graph_key_of(const Plan& plan, std::size_t entry) {
+  return entry == 0 ? std::string(graph_key) : cat(graph_key, ".", plan.entries[entry].name);
+}
+
 // Checksum of the header with the checksum's own digits set to zero.
 std::string header_checksum(std::string header, std::size_t digits_at) {
   header.replace(digits_at, no_checksum.size(), no_checksum);
@@ -83,6 +97,13 @@ void check_version(const std::string& version, std::string_view path) {
   if (version == std::to_string(Plan::format_version)) return;
   throw UserError(path, ": has plan format version ", version, ", expected ", Plan::format_version,
                   "; make the plan again with this version of hone");
+}
+
+void check_features(const std::string& wanted, std::string_view path) {
+  for (const Json& feature : Json::parse(wanted, path).array())
+    if (std::ranges::count(features, std::string_view(feature.text_value())) == 0)
+      throw UserError(path, ": requires '", feature.text_value(),
+                      "', which this version of hone does not have; use a newer version");
 }
 
 [[noreturn]] void refuse_damaged(std::string_view path, std::string_view part) {
@@ -165,8 +186,11 @@ struct PlanText {
                {std::string(version_key), cat(Plan::format_version)},
                {std::string(checksum_key), std::string(no_checksum)},
                {std::string(hashes_key), set.hashes.text()},
-               {std::string(plan_key), json.text()},
-               {std::string(graph_key), plan.graph}}) {}
+               {std::string(requires_key), required_features(plan)},
+               {std::string(plan_key), json.text()}}) {
+    for (std::size_t i = 0; i < plan.entries.size(); ++i)
+      texts.emplace_back(graph_key_of(plan, i), plan.entries[i].graph);
+  }
 };
 
 }  // namespace
@@ -200,9 +224,11 @@ Plan read_plan(const std::filesystem::path& path, VerifyData verify) {
   const Safetensors file = read_safetensors(map);
   check_version(metadata(file, version_key, where), where);
   verify_header(file, where);
+  check_features(metadata(file, requires_key, where), where);
   verify_data(file, Json::parse(metadata(file, hashes_key, where), where), verify, where);
   Plan plan = parse_plan(file, where);
-  plan.graph = metadata(file, graph_key, where);
+  for (std::size_t i = 0; i < plan.entries.size(); ++i)
+    plan.entries[i].graph = metadata(file, graph_key_of(plan, i), where);
   plan.reading.mapped = map->bytes().size();
   check(plan, where);
   return plan;

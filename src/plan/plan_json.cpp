@@ -96,19 +96,20 @@ std::size_t kernel_of(const Json& launch) {
 }
 
 // Per kernel: the forms in which steps launch it.
-std::vector<std::set<std::string>> launch_forms(const Json& variants, std::size_t kernels) {
+std::vector<std::set<std::string>> launch_forms(const Json& entries, std::size_t kernels) {
   std::vector<std::set<std::string>> out(kernels);
-  for (const Json& v : variants.array())
-    for (const char* steps : {"steps", "prepare"})
-      for_each_launch(v.at(steps), [&](const Json& s) {
-        if (kernel_of(s) < kernels) out[kernel_of(s)].insert(launch_form(s, v.at("symbols")));
-      });
+  for (const Json& e : entries.array())
+    for (const Json& v : e.at("variants").array())
+      for (const char* steps : {"steps", "prepare"})
+        for_each_launch(v.at(steps), [&](const Json& s) {
+          if (kernel_of(s) < kernels) out[kernel_of(s)].insert(launch_form(s, v.at("symbols")));
+        });
   return out;
 }
 
 void check_launch_forms(const Json& plan) {
   const Json::Array& kernels = plan.at("kernels").array();
-  const auto found = launch_forms(plan.at("variants"), kernels.size());
+  const auto found = launch_forms(plan.at("entries"), kernels.size());
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const Json* known = kernels[k].find("forms");
     if (!known) continue;
@@ -133,22 +134,15 @@ class JsonWriter {
     o.add("strategy", p.strategy);
     o.add("verification", p.verification);
     o.add("measured", p.measured);
-    o.add("params", list(p.params, &JsonWriter::param));
-    o.add("results", list(p.results, &JsonWriter::param));
-    o.add("result_alias", Json::Array(p.result_alias.begin(), p.result_alias.end()));
-    o.add("checks", list(p.checks, &JsonWriter::plan_check));
-    o.add("variants", list(p.variants, &JsonWriter::variant));
-    o.add("kernels", kernels(p, o.at("variants")));
     o.add("binaries", list(p.binaries, &JsonWriter::binary));
     o.add("weights", list(p.weights, &JsonWriter::weight));
     o.add("prepared", list(p.prepared, &JsonWriter::prepared));
-    o.add("strategies", list(p.strategies, &JsonWriter::strategy));
-    o.add("graph_arrays", list(p.graph_arrays, &JsonWriter::graph_array));
+    add_if(o, "states", list(p.states, &JsonWriter::state), Json::Array());
+    o.add("entries", list(p.entries, &JsonWriter::entry));
+    o.add("kernels", kernels(p, o.at("entries")));
     o.add("machine", p.machine);
     if (p.content)
       o.add("content", Json::Object{{"version", content_version}, {"hash", to_hex(*p.content)}});
-    add_if(o, "self_tests", list(p.self_tests, &JsonWriter::self_test), Json::Array());
-    o.add("symbols", symbols());
     return o;
   }
 
@@ -189,6 +183,30 @@ class JsonWriter {
                         {"tensor", store_(name, stored)}};
   }
 
+  Json state(const PlanState& s) {
+    Json o = Json::Object{
+        {"name", s.name}, {"group", s.group}, {"type", type(s.type)}, {"offset", s.offset}};
+    if (s.start) o.add("start", array("start " + s.name, *s.start));
+    return o;
+  }
+
+  // Each entry has its own symbols.
+  Json entry(const PlanEntry& e) {
+    symbols_.clear();
+    Json o = Json::Object{{"name", e.name}};
+    o.add("params", list(e.params, &JsonWriter::param));
+    o.add("results", list(e.results, &JsonWriter::param));
+    o.add("result_alias", Json::Array(e.result_alias.begin(), e.result_alias.end()));
+    add_if(o, "states", Json::Array(e.states.begin(), e.states.end()), Json::Array());
+    o.add("checks", list(e.checks, &JsonWriter::plan_check));
+    o.add("variants", list(e.variants, &JsonWriter::variant));
+    o.add("strategies", list(e.strategies, &JsonWriter::strategy));
+    o.add("graph_arrays", list(e.graph_arrays, &JsonWriter::graph_array));
+    add_if(o, "self_tests", list(e.self_tests, &JsonWriter::self_test), Json::Array());
+    o.add("symbols", symbols());
+    return o;
+  }
+
   Json param(const PlanParam& p) {
     Json o = Json::Object{{"name", p.name}, {"type", type(p.type)}};
     add_if(o, "donated", p.donated, false);
@@ -198,8 +216,8 @@ class JsonWriter {
   Json plan_check(const PlanCheck& c) {
     return Json::Object{{"a", dim(c.a)}, {"b", dim(c.b)}, {"message", c.message}};
   }
-  Json kernels(const Plan& p, const Json& variants) {
-    const auto forms = launch_forms(variants, p.kernels.size());
+  Json kernels(const Plan& p, const Json& entries) {
+    const auto forms = launch_forms(entries, p.kernels.size());
     Json out = Json::Array{};
     for (std::size_t k = 0; k < p.kernels.size(); ++k) {
       Json o = kernel(p.kernels[k]);
@@ -286,15 +304,15 @@ class JsonWriter {
                         {"allowed", r.allowed}};
   }
 
-  // A variant's symbols may have narrower bounds than the plan's. Guards are evaluated for every
-  // size, so they use the plan's symbols.
+  // A variant's symbols may have narrower bounds than the entry's. Guards are evaluated for every
+  // size, so they use the entry's symbols.
   Json variant(const Variant& v) {
     Json guards = list(v.guards, &JsonWriter::guard);
-    std::map<std::string, Dim> of_plan = std::exchange(symbols_, {});
+    std::map<std::string, Dim> of_entry = std::exchange(symbols_, {});
     Json o = variant_fields(v);
     o.add("guards", std::move(guards));
     o.add("symbols", symbols());
-    symbols_ = std::move(of_plan);
+    symbols_ = std::move(of_entry);
     return o;
   }
   Json variant_fields(const Variant& v) {
@@ -385,30 +403,22 @@ class JsonReader {
 
   Plan plan(const Json& j) {
     check_launch_forms(j);
-    read_symbols(j);
     Plan p;
     p.name = j.at("name").text_value();
     p.strategy = j.at("strategy").text_value();
     p.verification = j.at("verification").text_value();
     p.measured = j.at("measured").boolean();
-    p.params = list(j.at("params"), &JsonReader::param);
-    p.results = list(j.at("results"), &JsonReader::param);
-    for (const Json& n : j.at("result_alias").array())
-      p.result_alias.push_back(static_cast<std::int32_t>(n.integer()));
-    p.checks = list(j.at("checks"), &JsonReader::plan_check);
-    p.variants = list(j.at("variants"), &JsonReader::variant);
+    p.states = list_if(j, "states", &JsonReader::state);
+    p.entries = list(j.at("entries"), &JsonReader::entry);
     p.kernels = list(j.at("kernels"), &JsonReader::kernel);
     p.binaries = list(j.at("binaries"), &JsonReader::binary);
     p.weights = list(j.at("weights"), &JsonReader::weight);
     p.prepared = list(j.at("prepared"), &JsonReader::prepared);
-    p.strategies = list(j.at("strategies"), &JsonReader::strategy);
-    p.graph_arrays = list(j.at("graph_arrays"), &JsonReader::array);
     p.machine = j.at("machine").text_value();
     // Hashes of another content_version cannot be compared.
     if (const Json* content = j.find("content");
         content && content->at("version").integer() == content_version)
       p.content = read_hash(content->at("hash"));
-    p.self_tests = list_if(j, "self_tests", &JsonReader::self_test);
     return p;
   }
 
@@ -491,6 +501,38 @@ class JsonReader {
     for (const Json& d : j.at("dims").array()) sizes.push_back(d.integer());
     return Array(read_dtype(j.at("dtype")), std::move(sizes),
                  load_(j.at("tensor").text_value()).storage());
+  }
+
+  PlanState state(const Json& j) {
+    PlanState s{j.at("name").text_value(), j.at("group").text_value(), type(j.at("type")),
+                j.at("offset").integer()};
+    if (const Json* start = j.find("start")) s.start = array(*start);
+    return s;
+  }
+  static std::vector<std::int32_t> indices(const Json& j) {
+    std::vector<std::int32_t> out;
+    for (const Json& n : j.array()) {
+      const std::int64_t i = n.integer();
+      if (i < -1 || i > std::numeric_limits<std::int32_t>::max())
+        throw UserError("plan: number ", i, " is out of range");
+      out.push_back(static_cast<std::int32_t>(i));
+    }
+    return out;
+  }
+  PlanEntry entry(const Json& j) {
+    read_symbols(j);
+    PlanEntry e;
+    e.name = j.at("name").text_value();
+    e.params = list(j.at("params"), &JsonReader::param);
+    e.results = list(j.at("results"), &JsonReader::param);
+    e.result_alias = indices(j.at("result_alias"));
+    if (const Json* states = j.find("states")) e.states = indices(*states);
+    e.checks = list(j.at("checks"), &JsonReader::plan_check);
+    e.variants = list(j.at("variants"), &JsonReader::variant);
+    e.strategies = list(j.at("strategies"), &JsonReader::strategy);
+    e.graph_arrays = list(j.at("graph_arrays"), &JsonReader::array);
+    e.self_tests = list_if(j, "self_tests", &JsonReader::self_test);
+    return e;
   }
 
   PlanParam param(const Json& j) {
@@ -596,7 +638,7 @@ class JsonReader {
     Variant v;
     // With the variant's bounds a guard would always be simplified to true.
     v.guards = list(j.at("guards"), &JsonReader::guard);
-    const auto of_plan = std::pair(symbols_, expressions_);
+    const auto of_entry = std::pair(symbols_, expressions_);
     read_symbols(j);
     v.devices = list(j.at("devices"), &JsonReader::device);
     v.events = read_number<std::uint32_t>(j.at("events"));
@@ -607,7 +649,7 @@ class JsonReader {
     v.results = list(j.at("results"), &JsonReader::type);
     v.measured = list_if(j, "measured", &JsonReader::bound);
     v.result_bytes = dims_if(j, "result_bytes");
-    std::tie(symbols_, expressions_) = of_plan;
+    std::tie(symbols_, expressions_) = of_entry;
     return v;
   }
   PlanDevice device(const Json& j) {

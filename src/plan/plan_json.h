@@ -18,7 +18,7 @@ using LoadTensor = std::function<Array(std::string_view name)>;
 
 // Increment it when the JSON of what a run reads changes, because equal plans then get another
 // content_hash().
-inline constexpr int content_version = 1;
+inline constexpr int content_version = 2;
 
 Json plan_to_json(const Plan&, const StoreTensor& store);
 // For people and other programs: shows tensors by name, type and size only.

@@ -47,7 +47,7 @@ class ExecutionWriter {
       : plan_(plan),
         profile_(profile),
         compiled_(compiled && !compiled->variants.empty() ? compiled : nullptr),
-        variant_(plan.variants[profile.variant]),
+        variant_(plan.main().variants[profile.variant]),
         group_ms_(variant_.groups.size()) {
     for_each_step(variant_.steps, [&](const Step& s) {
       if (s.group != Step::no_group) {
@@ -177,9 +177,10 @@ class ExecutionWriter {
       const View& v = s.operands[i];
       const PlanBuffer& b = variant_.buffers[v.buffer];
       std::string place = cat(name_of(b.kind), " ", v.buffer);
-      if (b.kind == PlanBuffer::Kind::param) place = "input '" + plan_.params[b.index].name + "'";
+      if (b.kind == PlanBuffer::Kind::param)
+        place = "input '" + plan_.main().params[b.index].name + "'";
       if (b.kind == PlanBuffer::Kind::result)
-        place = "output '" + plan_.results[b.index].name + "'";
+        place = "output '" + plan_.main().results[b.index].name + "'";
       out.push(Json::Array{place, cat(Type(v.dtype, Shape(v.dims))),
                            i < s.written.size() && s.written[i]});
     }

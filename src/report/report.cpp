@@ -36,8 +36,8 @@ class ReportWriter {
   ReportWriter(const Optimized& seen, const ReportContext& context)
       : seen_(seen), context_(context), plan_(seen.plan) {
     HONE_ASSERT(seen.profile, "a report needs a profile");
-    for (std::size_t i = 0; i < plan_.strategies.size(); ++i)
-      if (plan_.strategies[i].chosen) chosen_ = i;
+    for (std::size_t i = 0; i < plan_.main().strategies.size(); ++i)
+      if (plan_.main().strategies[i].chosen) chosen_ = i;
   }
 
   Json run() {
@@ -70,8 +70,8 @@ class ReportWriter {
     return Json::Object{{"name", plan_.name},
                         {"file", context_.model_file},
                         {"import_ms", rounded(context_.import_ms)},
-                        {"params", types(plan_.params)},
-                        {"results", types(plan_.results)},
+                        {"params", types(plan_.main().params)},
+                        {"results", types(plan_.main().results)},
                         {"samples_are_made_up", context_.samples_are_made_up},
                         {"assumptions", assumptions()},
                         {"warnings", warnings}};
@@ -113,12 +113,12 @@ class ReportWriter {
 
   Json strategies() const {
     Json out = Json::Array{};
-    for (std::size_t i = 0; i < plan_.strategies.size(); ++i) out.push(strategy(i));
+    for (std::size_t i = 0; i < plan_.main().strategies.size(); ++i) out.push(strategy(i));
     return out;
   }
 
   Json strategy(std::size_t i) const {
-    const StrategyRecord& r = plan_.strategies[i];
+    const StrategyRecord& r = plan_.main().strategies[i];
     Json out = Json::Object{{"name", r.name},
                             {"chosen", r.chosen},
                             {"failure", r.failure},
@@ -160,9 +160,9 @@ class ReportWriter {
     Json out = Json::Array{};
     for (std::size_t i = 0; i < seen_.errors.size(); ++i)
       for (const ResultError& e : seen_.errors[i])
-        out.push(Json::Object{{"strategy", plan_.strategies[i].name},
+        out.push(Json::Object{{"strategy", plan_.main().strategies[i].name},
                               {"sample", e.sample},
-                              {"result", plan_.results[e.result].name},
+                              {"result", plan_.main().results[e.result].name},
                               {"ok", e.comparison.ok},
                               {"error", rounded(e.comparison.max_abs_error)},
                               {"limit", rounded(e.comparison.limit)},
@@ -174,7 +174,7 @@ class ReportWriter {
 
   Json variants() const {
     Json out = Json::Array{};
-    for (const Variant& v : plan_.variants) {
+    for (const Variant& v : plan_.main().variants) {
       Json guards = Json::Array{};
       for (const Guard& g : v.guards) guards.push(guard_text(g));
       out.push(Json::Object{{"target", targets_text(v)},

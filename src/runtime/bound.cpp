@@ -17,7 +17,10 @@ class StepBinder {
  public:
   StepBinder(const Executable& executable, const Variant& variant,
              std::span<const std::int64_t> values)
-      : executable_(executable), variant_(variant), values_(values) {
+      : executable_(executable),
+        entry_(executable.entry_of(variant)),
+        variant_(variant),
+        values_(values) {
     sizes_.resize(variant.buffers.size(), -1);
     out_.values.assign(values.begin(), values.end());
   }
@@ -59,7 +62,7 @@ class StepBinder {
                   [&](const Step& s) { found |= s.kind == Step::Kind::library; });
     return found;
   }
-  std::int64_t value(const Dim& d) const { return evaluate(d, executable_.symbols(), values_); }
+  std::int64_t value(const Dim& d) const { return evaluate(d, entry_.symbols, values_); }
   // End of the arena bytes that these steps use on a device of the variant. Offsets of prepare
   // steps' buffers do not depend on a run's sizes, while the size of the whole arena may have no
   // valid value.
@@ -142,8 +145,8 @@ class StepBinder {
   }
 
   std::size_t symbol_index(const Dim& symbol) const {
-    const auto it = std::ranges::find(executable_.symbols(), symbol.name(), &Dim::name);
-    return static_cast<std::size_t>(it - executable_.symbols().begin());
+    const auto it = std::ranges::find(entry_.symbols, symbol.name(), &Dim::name);
+    return static_cast<std::size_t>(it - entry_.symbols.begin());
   }
 
   // Kernels' scratch uses the upper bounds of measured sizes, so it is known now.
@@ -343,7 +346,7 @@ class StepBinder {
     if (b.kind == PlanBuffer::Kind::arena)
       return {b.kind, at, 0, checked_add(value(b.offset), offset)};
     const std::int32_t param =
-        b.kind == PlanBuffer::Kind::result ? executable_.plan().result_alias.at(b.index) : -1;
+        b.kind == PlanBuffer::Kind::result ? entry_.plan->result_alias.at(b.index) : -1;
     if (param < 0) return {b.kind, at, b.index, offset};
     return {PlanBuffer::Kind::param, at, static_cast<std::uint32_t>(param), offset};
   }
@@ -386,6 +389,9 @@ class StepBinder {
       OperandReach& reach = out_.reaches.emplace_back();
       reach.is_written = i < s.written.size() && s.written[i];
       bytes += check_window(v, offset, &reach);
+      if (reach.is_written && b.kind == PlanBuffer::Kind::result &&
+          entry_.plan->updated_by(b.index) != PlanEntry::no_state)
+        op.updates_state = out_.updates_states = true;
       const std::int64_t base = b.kind == PlanBuffer::Kind::arena ? value(b.offset) : 0;
       out_.addresses.push_back(
           {b.kind, static_cast<std::uint16_t>(executable_.device_of(variant_, b.device)), b.index,
@@ -436,7 +442,7 @@ class StepBinder {
     const std::uint32_t device = executable_.device_of(variant_, b.device);
     switch (b.kind) {
       case PlanBuffer::Kind::param:
-        require(type_bytes(executable_.plan().params[b.index].type));
+        require(type_bytes(entry_.plan->params[b.index].type));
         break;
       case PlanBuffer::Kind::result:
         require(
@@ -476,6 +482,7 @@ class StepBinder {
   }
 
   const Executable& executable_;
+  const LoadedEntry& entry_;
   const Variant& variant_;
   std::span<const std::int64_t> values_;
   BoundProgram out_;
@@ -494,7 +501,8 @@ void bind_tail(const Executable& executable, const Variant& variant, const Bound
   std::vector<std::int64_t> values = from.values;
   for (std::size_t i = 0; i < found.size(); ++i) {
     BoundTail::Size& size = tail.sizes[i];
-    const std::int64_t n = found[i], most = evaluate(size.most, executable.symbols(), values);
+    const std::int64_t n = found[i],
+                       most = evaluate(size.most, executable.entry_of(variant).symbols, values);
     size.value = -1;
     if (n < 0 || n > most || (size.size.is_number() && size.size.number() != n))
       throw UserError(size.step->name, ": size ", size.size, " is ", n,

@@ -30,15 +30,16 @@ struct BoundOp {
     wait
   };
   Kind kind = Kind::launch;
-  bool is_small = false;      // too little work for several threads
-  std::uint16_t stream = 0;   // of the executable's
-  std::uint32_t first = 0;    // of its operands' places
-  std::uint32_t scalars = 0;  // launch: the first of its sizes
+  bool is_small = false;       // too little work for several threads
+  bool updates_state = false;  // writes to memory that outlives the run
+  std::uint16_t stream = 0;    // of the executable's
+  std::uint32_t first = 0;     // of its operands' places
+  std::uint32_t scalars = 0;   // launch: the first of its sizes
   // jump: next op; call, transfer, host, refuse, require, measure: index in the list of that kind;
   // record, wait: the event; launch: its scratch in units of scratch_unit
   std::uint32_t target = 0;
   std::int64_t chunks = 1;  // launch
-  ProgramEntry entry{};     // launch
+  KernelHandle entry{};     // launch
   const Step* step = nullptr;
 
   static constexpr std::size_t scratch_unit = 64;
@@ -66,7 +67,7 @@ struct BoundProgram;
 struct BoundTail {
   struct Size {
     const Step* step = nullptr;
-    std::size_t symbol = 0;  // index in Executable::symbols(); none if the size is a number
+    std::size_t symbol = 0;  // index in LoadedEntry::symbols; none if the size is a number
     Dim size = 0, most = 0;
     std::int64_t value = -1;  // that `program` is bound to
   };
@@ -90,7 +91,7 @@ struct DeviceNeeds {
 };
 
 struct BoundProgram {
-  std::vector<std::int64_t> values;  // of Executable::symbols(); not_known: to be measured
+  std::vector<std::int64_t> values;  // of LoadedEntry::symbols; not_known: to be measured
   std::vector<BoundTail> tails;
   std::vector<DeviceMemory> places;  // memory that the addresses refer to
   std::uint64_t placement = 0;       // StepRunner::Memory::placement of `places`
@@ -103,6 +104,7 @@ struct BoundProgram {
   std::vector<HostStep> hosts;
   std::vector<std::string> refusals;
   std::vector<DeviceNeeds> needs;  // per device of the executable
+  bool updates_states = false;     // an op does
   // All ops with the operands of one placement; made after some runs with that placement.
   std::unique_ptr<Recording> recording;
   std::uint64_t recorded_at = 0;
@@ -119,7 +121,7 @@ inline Dim result_bytes(const Variant& v, std::size_t i) {
 // Memory of the program and of all that it owns.
 std::size_t bound_bytes(const BoundProgram&);
 
-// `values` are those of executable.symbols(). Throws UserError when sizes overflow, a view leaves
+// `values` are those of the entry's symbols. Throws UserError when sizes overflow, a view leaves
 // its buffer, or a library cannot do what is asked; inside a body such a fault becomes a refusal
 // that is raised only when the body is reached.
 BoundProgram bind_steps(const Executable&, const Variant&, std::span<const std::int64_t> values);

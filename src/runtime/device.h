@@ -40,14 +40,14 @@ struct DeviceLimits {
 };
 
 // Handle of a kernel in a program; only the device that loaded it can interpret it.
-enum class ProgramEntry : std::uintptr_t {};
+enum class KernelHandle : std::uintptr_t {};
 
 // Loaded code. Its entries live as long as it does.
-class Program {
+class LoadedCode {
  public:
-  virtual ~Program() = default;
+  virtual ~LoadedCode() = default;
   // Throws UserError when no entry has that name.
-  virtual ProgramEntry entry(std::string_view name) const = 0;
+  virtual KernelHandle entry(std::string_view name) const = 0;
   virtual std::size_t bytes() const = 0;
 };
 
@@ -58,7 +58,7 @@ struct OperandReach {
 };
 
 struct Launch {
-  ProgramEntry entry{};
+  KernelHandle entry{};
   std::span<const DeviceMemory> operands;
   const std::int64_t* sizes = nullptr;
   std::int64_t chunks = 1;                           // iterations of the kernel's grid
@@ -196,7 +196,8 @@ class Device : public Allocator {
 
   // Loads all binaries that a plan runs on this device as one program. Kernel names must be unique
   // across the binaries.
-  virtual std::unique_ptr<Program> load(std::span<const Binary* const>, std::string_view where) = 0;
+  virtual std::unique_ptr<LoadedCode> load(std::span<const Binary* const>,
+                                           std::string_view where) = 0;
   // Opens the library. Returns why its functions cannot be called here; empty when they can.
   virtual std::string why_missing(std::string_view library) = 0;
   // Throws UserError when the function is unknown or cannot do this.

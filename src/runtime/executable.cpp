@@ -1,6 +1,7 @@
 #include "runtime/executable.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "base/error.h"
@@ -22,9 +23,9 @@ std::size_t static_bytes(const Type& t) {
   throw UserError("plan: a prepared buffer of type ", t, " depends on a size; compile it again");
 }
 
-bool all_are_prepared(const Plan& plan, const std::vector<std::uint32_t>& variants) {
-  return std::ranges::all_of(variants,
-                             [&](std::uint32_t v) { return is_prepared(plan, plan.variants[v]); });
+bool all_are_prepared(const Plan& plan, const LoadedEntry& e) {
+  return std::ranges::all_of(
+      e.variants, [&](std::uint32_t v) { return is_prepared(plan, e.plan->variants[v]); });
 }
 
 // Indices in `all` of the variant's devices; empty when one has no match.
@@ -53,6 +54,19 @@ std::string descriptions(const Executable::Devices& all) {
   return out;
 }
 
+// The first device that runs all entries: states are in the memory of one device. All devices if
+// there is none; the refusal then names what is missing.
+Executable::Devices device_of_states(const Plan& plan, const Executable::Devices& all) {
+  for (const std::shared_ptr<Device>& d : all) {
+    const auto runs = [&](const PlanEntry& e) {
+      return std::ranges::any_of(e.variants,
+                                 [&](const Variant& v) { return !matched(v, {d}).empty(); });
+    };
+    if (std::ranges::all_of(plan.entries, runs)) return {d};
+  }
+  return all;
+}
+
 }  // namespace
 
 std::shared_ptr<const Executable> Executable::load(std::shared_ptr<const Plan> plan,
@@ -61,10 +75,10 @@ std::shared_ptr<const Executable> Executable::load(std::shared_ptr<const Plan> p
   e->plan_ = std::move(plan);
   e->purpose_ = purpose;
   check(*e->plan_, e->plan_->name.empty() ? "plan" : e->plan_->name);
+  if (!e->plan_->states.empty()) devices = device_of_states(*e->plan_, devices);
   e->choose_variants(devices);
   e->take_devices(devices);
   e->place_streams();
-  e->symbols_ = all_symbols(*e->plan_);
   e->load_programs();
   e->place_constants();
   e->measure();
@@ -82,29 +96,52 @@ std::shared_ptr<const Executable> Executable::open(const std::filesystem::path& 
   return load(std::make_shared<const Plan>(read_plan(path)), std::move(device));
 }
 
-void Executable::choose_variants(const Devices& all) {
-  for (const Variant& v : plan_->variants) places_.push_back(matched(v, all));
-  if (purpose_ == Purpose::run)
-    choose_for_run(all);
-  else
-    choose_for_prepare();
+const LoadedEntry& Executable::entry(std::string_view name) const {
+  std::string names;
+  for (const LoadedEntry& e : entries_) {
+    if (e.plan->name == name) return e;
+    names += cat(names.empty() ? "'" : ", '", e.plan->name, "'");
+  }
+  throw UserError(plan_->name, ": has no entry '", name, "'; it has ", names);
 }
 
-void Executable::choose_for_run(const Devices& devices) {
-  const auto& all = plan_->variants;
-  for (std::uint32_t i = 0; i < all.size(); ++i)
-    if (!places_[i].empty()) variants_.push_back(i);
-  leave_out_without_library(*plan_, variants_, [&](const Variant& v, std::string_view library) {
-    const auto i = static_cast<std::size_t>(&v - all.data());
-    return devices[places_[i][0]]->why_missing(library);
-  });
-  const auto rank = [&](std::uint32_t i) {
-    return devices[places_[i][0]]->rank(all[i].devices[0].target);
+const LoadedEntry& Executable::entry_of(const Variant& v) const {
+  const auto is_its = [&](const LoadedEntry& e) {
+    const std::vector<Variant>& all = e.plan->variants;
+    return std::less_equal<>()(all.data(), &v) && std::less<>()(&v, all.data() + all.size());
   };
-  std::sort(variants_.begin(), variants_.end(), [&](std::uint32_t a, std::uint32_t b) {
+  const auto at = std::ranges::find_if(entries_, is_its);
+  HONE_ASSERT(at != entries_.end(), "the variant is one of the plan's");
+  return *at;
+}
+
+void Executable::choose_variants(const Devices& all) {
+  for (const PlanEntry& e : plan_->entries) {
+    LoadedEntry& loaded = entries_.emplace_back();
+    loaded.plan = &e;
+    loaded.symbols = all_symbols(e);
+    for (const Variant& v : e.variants) loaded.places.push_back(matched(v, all));
+    if (purpose_ == Purpose::run)
+      choose_for_run(loaded, all);
+    else
+      choose_for_prepare(loaded);
+  }
+}
+
+void Executable::choose_for_run(LoadedEntry& e, const Devices& devices) const {
+  const auto& all = e.plan->variants;
+  for (std::uint32_t i = 0; i < all.size(); ++i)
+    if (!e.places[i].empty()) e.variants.push_back(i);
+  const auto first_device = [&](std::size_t i) -> Device& { return *devices[e.places[i][0]]; };
+  leave_out_without_library(
+      plan_->name, all, e.variants, [&](const Variant& v, std::string_view library) {
+        return first_device(static_cast<std::size_t>(&v - all.data())).why_missing(library);
+      });
+  const auto rank = [&](std::uint32_t i) { return first_device(i).rank(all[i].devices[0].target); };
+  std::sort(e.variants.begin(), e.variants.end(), [&](std::uint32_t a, std::uint32_t b) {
     return std::pair(-rank(a), a) < std::pair(-rank(b), b);
   });
-  if (variants_.empty()) {
+  if (e.variants.empty()) {
     std::set<std::string> targets;
     for (const Variant& v : all) targets.insert(targets_text(v));
     std::string names;
@@ -112,42 +149,45 @@ void Executable::choose_for_run(const Devices& devices) {
     throw UserError(plan_->name, ": is compiled for ", names, ", but this machine runs ",
                     descriptions(devices), "; compile the plan again for it");
   }
-  if (!all_are_prepared(*plan_, variants_))
+  if (!all_are_prepared(*plan_, e))
     throw UserError(plan_->name, ": its compiler had no device to prepare weights for ",
                     descriptions(devices), "; load it with load_plan(), which does");
-  for (std::size_t i = 0; i < variants_.size(); ++i)
-    std::erase_if(variants_, [&](std::uint32_t& other) {
-      return &other > &variants_[i] && all[variants_[i]].guards == all[other].guards;
+  for (std::size_t i = 0; i < e.variants.size(); ++i)
+    std::erase_if(e.variants, [&](std::uint32_t& other) {
+      return &other > &e.variants[i] && all[e.variants[i]].guards == all[other].guards;
     });
 }
 
-void Executable::choose_for_prepare() {
-  for (std::uint32_t i = 0; i < plan_->variants.size(); ++i)
-    if (!places_[i].empty() && !is_prepared(*plan_, plan_->variants[i])) variants_.push_back(i);
+void Executable::choose_for_prepare(LoadedEntry& e) const {
+  for (std::uint32_t i = 0; i < e.plan->variants.size(); ++i)
+    if (!e.places[i].empty() && !is_prepared(*plan_, e.plan->variants[i])) e.variants.push_back(i);
 }
 
 // Keeps the devices that variants use.
 void Executable::take_devices(const Devices& all) {
   std::vector<std::int64_t> kept(all.size(), -1);
-  for (std::uint32_t v : variants_)
-    for (std::uint32_t d : places_[v]) kept[d] = 0;
+  for (const LoadedEntry& e : entries_)
+    for (std::uint32_t v : e.variants)
+      for (std::uint32_t d : e.places[v]) kept[d] = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (kept[i] < 0) continue;
     kept[i] = static_cast<std::int64_t>(devices_.size());
     devices_.push_back(all[i]);
   }
-  for (std::vector<std::uint32_t>& of_variant : places_)
-    for (std::uint32_t& d : of_variant)
-      d = static_cast<std::uint32_t>(std::max(kept[d], std::int64_t{0}));
+  for (LoadedEntry& e : entries_)
+    for (std::vector<std::uint32_t>& of_variant : e.places)
+      for (std::uint32_t& d : of_variant)
+        d = static_cast<std::uint32_t>(std::max(kept[d], std::int64_t{0}));
 }
 
 void Executable::place_streams() {
   std::vector<std::uint16_t> count(devices_.size(), 1);
-  for (std::uint32_t i : variants_) {
-    const Variant& v = plan_->variants[i];
-    for (std::size_t d = 0; d < v.devices.size(); ++d)
-      count[places_[i][d]] = std::max(count[places_[i][d]], v.devices[d].streams);
-  }
+  for_each_variant([&](const Variant& v) {
+    for (std::size_t d = 0; d < v.devices.size(); ++d) {
+      std::uint16_t& most = count[device_of(v, d)];
+      most = std::max(most, v.devices[d].streams);
+    }
+  });
   for (std::uint32_t d = 0; d < devices_.size(); ++d) {
     first_stream_.push_back(stream_devices_.size());
     stream_devices_.insert(stream_devices_.end(), count[d], d);
@@ -157,20 +197,20 @@ void Executable::place_streams() {
 // Loads one program per device from the binaries whose kernels its steps launch.
 void Executable::load_programs() {
   std::vector<std::set<std::uint32_t>> kernels(devices_.size());
-  for (std::uint32_t i : variants_)
-    for_each_step(steps(plan_->variants[i]), [&](const Step& s) {
-      if (s.kind == Step::Kind::launch)
-        kernels[device_of(plan_->variants[i], s.device)].insert(s.index);
+  for_each_variant([&](const Variant& v) {
+    for_each_step(steps(v), [&](const Step& s) {
+      if (s.kind == Step::Kind::launch) kernels[device_of(v, s.device)].insert(s.index);
     });
-  entries_.assign(devices_.size(), std::vector<ProgramEntry>(plan_->kernels.size()));
+  });
+  kernels_.assign(devices_.size(), std::vector<KernelHandle>(plan_->kernels.size()));
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (kernels[d].empty()) continue;
     std::set<std::uint32_t> used;
     for (std::uint32_t k : kernels[d]) used.insert(plan_->kernels[k].binary);
     std::vector<const Binary*> binaries;
     for (std::uint32_t b : used) binaries.push_back(&plan_->binaries[b]);
-    const Program& program = *programs_.emplace_back(devices_[d]->load(binaries, plan_->name));
-    for (std::uint32_t k : kernels[d]) entries_[d][k] = program.entry(plan_->kernels[k].entry);
+    const LoadedCode& program = *programs_.emplace_back(devices_[d]->load(binaries, plan_->name));
+    for (std::uint32_t k : kernels[d]) kernels_[d][k] = program.entry(plan_->kernels[k].entry);
   }
 }
 
@@ -199,12 +239,12 @@ void Executable::place_constants() {
   weights_.assign(devices_.size(), std::vector<DeviceBytes>(plan_->weights.size()));
   prepared_.assign(devices_.size(), std::vector<DeviceBytes>(plan_->prepared.size()));
   made_.resize(plan_->prepared.size());
-  for (std::uint32_t v : variants_)
-    for_each_step(steps(plan_->variants[v]), [&](const Step& s) {
+  for_each_variant([&](const Variant& v) {
+    for_each_step(steps(v), [&](const Step& s) {
       for (std::size_t i = 0; i < s.operands.size(); ++i)
-        place_constant(plan_->variants[v], plan_->variants[v].buffers[s.operands[i].buffer],
-                       s.written[i]);
+        place_constant(v, v.buffers[s.operands[i].buffer], s.written[i]);
     });
+  });
   upload();
 }
 
@@ -252,7 +292,7 @@ void Executable::measure() {
   for (const auto& resident : residents_) memory_.prepared += resident->size();
   memory_.plan = heap_bytes(*plan_);
   memory_.reading = reading.transient;
-  for (const std::unique_ptr<Program>& p : programs_) memory_.code += p->bytes();
+  for (const std::unique_ptr<LoadedCode>& p : programs_) memory_.code += p->bytes();
 }
 
 DeviceBytes Executable::make_prepared(std::uint32_t device, std::uint32_t i) {

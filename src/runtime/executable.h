@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "plan/plan.h"
@@ -36,13 +37,25 @@ struct DeviceBytes {
   std::size_t size = 0;
 };
 
+// An entry of a plan as this machine runs it.
+struct LoadedEntry {
+  const PlanEntry* plan = nullptr;
+  // Variants that this machine runs, best target first, then in the entry's order. Of variants with
+  // equal guards only the best is kept.
+  std::vector<std::uint32_t> variants;
+  // Per variant of the entry: the devices of the executable that its own were matched with.
+  std::vector<std::vector<std::uint32_t>> places;
+  Dims symbols;  // all_symbols()
+};
+
 class Executable {
  public:
   enum class Purpose : std::uint8_t { run, prepare };
   using Devices = std::vector<std::shared_ptr<Device>>;
 
   // Each device of a variant is matched with the first of `devices` that has its name and runs its
-  // target best; each is used at most once. Throws UserError when no variant can be matched.
+  // target best; each is used at most once. Throws UserError when no variant of an entry can be
+  // matched.
   // Purpose::prepare loads the matched variants that have prepared buffers without data, and
   // allocates memory for what their prepare steps write. Purpose::run needs all prepared data;
   // load_plan() in runtime/prepare.h ensures that.
@@ -64,12 +77,17 @@ class Executable {
   const Devices& devices() const { return devices_; }
   const std::shared_ptr<Device>& device(std::size_t i = 0) const { return devices_[i]; }
 
-  // Variants that this machine runs, best target first, then in the plan's order. Of variants with
-  // equal guards only the best is kept.
-  const std::vector<std::uint32_t>& variants() const { return variants_; }
+  // Of the plan's entries, in their order.
+  const std::vector<LoadedEntry>& entries() const { return entries_; }
+  const LoadedEntry& main() const { return entries_.front(); }
+  // By name. Throws UserError that lists the plan's entries.
+  const LoadedEntry& entry(std::string_view name) const;
+  // The entry of a variant of the plan.
+  const LoadedEntry& entry_of(const Variant&) const;
   // The device that was matched with device `i` of a variant.
   std::uint32_t device_of(const Variant& v, std::size_t i) const {
-    return places_[static_cast<std::size_t>(&v - plan_->variants.data())][i];
+    const LoadedEntry& e = entry_of(v);
+    return e.places[static_cast<std::size_t>(&v - e.plan->variants.data())][i];
   }
   // Total number of streams over all devices; each device has as many as a variant asks for.
   std::size_t streams() const { return stream_devices_.size(); }
@@ -77,8 +95,8 @@ class Executable {
   std::size_t first_stream(std::size_t device) const { return first_stream_[device]; }
 
   // Entry of a kernel that a variant launches on the device.
-  ProgramEntry entry(std::size_t device, std::uint32_t kernel) const {
-    return entries_[device][kernel];
+  KernelHandle entry(std::size_t device, std::uint32_t kernel) const {
+    return kernels_[device][kernel];
   }
   // Data of weights and prepared buffers that a variant uses on the device.
   const DeviceBytes& weight(std::size_t device, std::uint32_t i) const {
@@ -95,14 +113,17 @@ class Executable {
   const Made& made(std::uint32_t prepared) const { return made_[prepared]; }
   const SharedMemory& memory() const { return memory_; }
 
-  // all_symbols() of the plan.
-  const Dims& symbols() const { return symbols_; }
-
  private:
   Executable() = default;
   void choose_variants(const Devices&);
-  void choose_for_run(const Devices&);
-  void choose_for_prepare();
+  void choose_for_run(LoadedEntry&, const Devices&) const;
+  void choose_for_prepare(LoadedEntry&) const;
+  // Calls f(variant) for the chosen variants of all entries.
+  template <class F>
+  void for_each_variant(const F& f) const {
+    for (const LoadedEntry& e : entries_)
+      for (std::uint32_t v : e.variants) f(e.plan->variants[v]);
+  }
   void take_devices(const Devices&);
   void place_streams();
   void load_programs();
@@ -116,13 +137,11 @@ class Executable {
   std::shared_ptr<const Plan> plan_;
   Devices devices_;
   Purpose purpose_ = Purpose::run;
-  std::vector<std::uint32_t> variants_;
-  std::vector<std::vector<std::uint32_t>> places_;  // per variant of the plan: its devices
+  std::vector<LoadedEntry> entries_;
   std::vector<std::size_t> first_stream_;
   std::vector<std::uint32_t> stream_devices_;
-  Dims symbols_;
-  std::vector<std::unique_ptr<Program>> programs_;
-  std::vector<std::vector<ProgramEntry>> entries_;
+  std::vector<std::unique_ptr<LoadedCode>> programs_;
+  std::vector<std::vector<KernelHandle>> kernels_;
   std::vector<std::vector<DeviceBytes>> weights_, prepared_;
   std::vector<Made> made_;
   std::vector<OwnedMemory> copies_;

@@ -74,6 +74,7 @@ void StepRunner::run_steps(const Variant& variant, BoundProgram& program, const 
   frames_.clear();
   frames_.push_back({&program, 0});
   last_ = &program;
+  has_updated_ = false;
   fetched_of_ = nullptr;
   if (std::exchange(events_of_, &variant) != &variant) events_.clear();
   place(program, memory);
@@ -87,7 +88,8 @@ void StepRunner::run_steps(const Variant& variant, BoundProgram& program, const 
     const BoundProgram& now = *frame.program;
     const std::uint32_t at = frame.at++;
     const BoundOp& op = now.ops[at];
-    if (may_stop) check_stop(variant, *op.step);
+    if (may_stop && !has_updated_) check_stop(variant, *op.step);
+    has_updated_ = has_updated_ || op.updates_state;
     if (op.kind == BoundOp::Kind::measure) {
       BoundProgram& tail = measured(variant, *frame.program, at);
       place(tail, memory);
@@ -148,6 +150,7 @@ bool StepRunner::replayed(BoundProgram& p, std::uint64_t placement) {
     p.recording = stream.finish_recording();
     if (!p.recording) return false;
   }
+  has_updated_ = p.updates_states;
   stream.replay(*p.recording);
   for (const BoundOp& op : p.ops)
     ++(op.kind == Kind::launch ? counters.launches : calls_of(op.step->kind, counters));
@@ -229,10 +232,12 @@ void StepRunner::fetch(const BoundProgram& program, std::uint32_t at) {
   for (std::uint32_t k = at; k < end; ++k) {
     const BoundOp& op = program.ops[k];
     const std::size_t bytes = op.kind == BoundOp::Kind::jump_unless ? 1 : sizeof(std::int64_t);
-    for (std::uint32_t i = 0; i < operands_of(program, op); ++i, ++next)
+    for (std::uint32_t i = 0; i < operands_of(program, op); ++i, ++next) {
       streams_[op.stream].download(
           std::as_writable_bytes(std::span(&fetched_[next], 1)).first(bytes),
           program.places[op.first + i]);
+      counters.downloaded_bytes += static_cast<std::int64_t>(bytes);
+    }
   }
   streams_[first.stream].synchronize();
 }
@@ -250,6 +255,8 @@ void StepRunner::transfer(const BoundProgram& program, const BoundOp& op) {
   const DeviceMemory from = program.places[op.first], to = program.places[op.first + 1];
   const Device& host = *executable_.device(t.host);
   Stream& stream = streams_[op.stream];
+  (t.is_upload ? counters.uploaded_bytes : counters.downloaded_bytes) +=
+      static_cast<std::int64_t>(t.bytes);
   if (t.is_upload)
     stream.upload(to, {host.host_address(from), t.bytes});
   else

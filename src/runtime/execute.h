@@ -12,19 +12,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
 #include "plan/plan.h"
 #include "runtime/bound.h"
+#include "runtime/cancelled.h"
 #include "runtime/device.h"
 
 namespace hone {
-
-// Thrown when a run ends early because the caller asked for that.
-struct Cancelled : UserError {
-  enum class Why : std::uint8_t { stopped, deadline };
-  Cancelled(Why w, std::string_view text) : UserError(text), why(w) {}
-  Why why;
-};
 
 struct StepEvent {
   const Step& step;
@@ -37,6 +30,9 @@ struct RunCounters {
   std::int64_t runs = 0, launches = 0, library_calls = 0, host_calls = 0, copies = 0;
   std::int64_t binds = 0;          // sets of sizes that were evaluated
   std::int64_t staged_copies = 0;  // of inputs and outputs that are not aligned
+  // Bytes copied between the host's memory and that of devices: inputs, outputs, and values that
+  // the host needs for decisions.
+  std::int64_t uploaded_bytes = 0, downloaded_bytes = 0;
   // Of all runs, until all steps were given to the devices; waiting for the devices is not counted.
   std::chrono::nanoseconds submitting{};
 };
@@ -67,7 +63,7 @@ class StepRunner {
   StepRunner(const Executable& executable, StreamSet& streams)
       : executable_(executable), streams_(streams) {}
 
-  // Checked between steps.
+  // Checked between steps, up to the first that updates a state.
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::stop_token stop;
   // Called after each step. If set, every step is finished before the next one starts.
@@ -82,7 +78,9 @@ class StepRunner {
   // Steps after a measured size are bound as soon as the size is known, unless its value is that of
   // the last run. All work is finished when this returns or throws.
   void run(const Variant&, BoundProgram&, const Memory&);
-  // Values of Executable::symbols() at the end of the last run.
+  // Whether the last run reached a step that updates a state.
+  bool has_updated() const { return has_updated_; }
+  // Values of LoadedEntry::symbols at the end of the last run.
   std::span<const std::int64_t> values() const { return last_->values; }
 
  private:
@@ -111,6 +109,7 @@ class StepRunner {
   };
   std::vector<Frame> frames_;
   const BoundProgram* last_ = nullptr;
+  bool has_updated_ = false;
   std::vector<std::unique_ptr<Event>> events_;  // of the variant that ran last
   const Variant* events_of_ = nullptr;
   // Events before and after the traced step, for each stream.

@@ -38,7 +38,7 @@ std::vector<std::string> libraries_of(const Variant& v) {
 }
 
 void leave_out_without_library(
-    const Plan& plan, std::vector<std::uint32_t>& chosen,
+    std::string_view plan, std::span<const Variant> variants, std::vector<std::uint32_t>& chosen,
     const std::function<std::string(const Variant&, std::string_view)>& why_missing) {
   std::map<std::string, std::string> known;
   const auto missing_in = [&](const Variant& v) -> std::string {
@@ -50,16 +50,16 @@ void leave_out_without_library(
     return "";
   };
   const auto replaced = [&](std::uint32_t i) {
-    const Variant& v = plan.variants[i];
+    const Variant& v = variants[i];
     const std::string library = missing_in(v);
     if (library.empty()) return false;
     const bool has_other = std::ranges::any_of(chosen, [&](std::uint32_t other) {
-      const Variant& o = plan.variants[other];
+      const Variant& o = variants[other];
       return other != i && std::ranges::equal(o.devices, v.devices, have_equal_target) &&
              o.guards == v.guards && missing_in(o).empty();
     });
     if (has_other)
-      log_warning(cat(plan.name, ": ", library, " is missing: ", groups_by(v, library),
+      log_warning(cat(plan, ": ", library, " is missing: ", groups_by(v, library),
                       " groups run generated kernels instead (", known[library], ")"));
     return has_other;
   };

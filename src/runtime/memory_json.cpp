@@ -16,6 +16,7 @@ Json to_json(const MemoryReport& m) {
                       {"file", m.shared.file},
                       {"plan", m.shared.plan},
                       {"code", m.shared.code},
+                      {"states", m.states},
                       {"arena", m.arena},
                       {"scratch", m.scratch},
                       {"staging", m.staging},

@@ -15,6 +15,7 @@ std::string memory_text(const MemoryReport& m) {
   add("file", m.shared.file);
   add("plan", m.shared.plan);
   add("code", m.shared.code);
+  add("states", m.states);
   add("arena", m.arena);
   add("scratch", m.scratch);
   add("staging", m.staging);

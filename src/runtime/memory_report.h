@@ -21,6 +21,7 @@ struct DeviceUse {
 // Does not count memory that the caller binds.
 struct MemoryReport {
   SharedMemory shared;
+  std::size_t states = 0;  // of the States that the session uses; other sessions may share them
   std::size_t arena = 0, arena_lower_bound = 0;
   std::size_t scratch = 0;  // of kernels and libraries, for all threads
   // Copies of inputs and outputs whose memory is not aligned or cannot be read by the device.
@@ -31,7 +32,7 @@ struct MemoryReport {
   std::size_t library = 0;
   std::vector<DeviceUse> devices;  // arena, scratch and staging are sums over these
 
-  std::size_t session() const { return arena + scratch + staging + steps + library; }
+  std::size_t session() const { return states + arena + scratch + staging + steps + library; }
   std::size_t peak() const { return std::max(shared.peak(), shared.total() + session()); }
 };
 

@@ -13,20 +13,22 @@ namespace {
 
 class ConstantPacker {
  public:
-  ConstantPacker(Plan& plan, Device& device)
-      : plan_(plan), device_(device), symbols_(all_symbols(plan)) {}
+  ConstantPacker(Plan& plan, Device& device) : plan_(plan), device_(device) {}
 
   void run() {
     const int best = device_.rank(device_.description());
-    for (Variant& v : plan_.variants)
-      for (std::size_t i = 0; i < v.devices.size(); ++i) {
-        const PlanDevice& d = v.devices[i];
-        const bool is_ours = d.name.empty() || d.name == device_.name();
-        if (!is_ours || (device_.rank(d.target) != best && d.target != "any")) continue;
-        packed_.clear();
-        at_ = static_cast<std::uint16_t>(i);
-        if (choose_sizes(v)) pack(v, v.steps);
-      }
+    for (PlanEntry& e : plan_.entries) {
+      symbols_ = all_symbols(e);
+      for (Variant& v : e.variants)
+        for (std::size_t i = 0; i < v.devices.size(); ++i) {
+          const PlanDevice& d = v.devices[i];
+          const bool is_ours = d.name.empty() || d.name == device_.name();
+          if (!is_ours || (device_.rank(d.target) != best && d.target != "any")) continue;
+          packed_.clear();
+          at_ = static_cast<std::uint16_t>(i);
+          if (choose_sizes(v)) pack(v, v.steps);
+        }
+    }
   }
 
  private:

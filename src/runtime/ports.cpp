@@ -52,32 +52,37 @@ TensorRef as_input(const Array& a) {
   return {a.dtype(), a.dims(), {const_cast<std::byte*>(bytes.data()), bytes.size()}};
 }
 
-Ports::Ports(const Executable& executable)
+Ports::Ports(const Executable& executable, const PlanEntry& entry, bool states_are_inputs)
     : executable_(executable),
-      plan_(executable.plan()),
-      inputs_(plan_.params.size()),
-      outputs_(plan_.results.size()),
-      output_types_(plan_.results.size()),
+      entry_(entry),
+      inputs_(entry.params.size()),
+      outputs_(entry.results.size()),
+      output_types_(entry.results.size()),
       places_(executable.devices().size() * size()) {
-  for (std::size_t i = 0; i < inputs_.size(); ++i)
-    inputs_[i].dims.reserve(static_cast<std::size_t>(plan_.params[i].type.rank()));
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    output_types_[i] = &plan_.results[i].type;
-    for (const Variant& v : plan_.variants)
-      if (!v.measured.empty() || !(v.results[i] == plan_.results[i].type))
+  for (std::uint32_t i = 0; i < inputs_.size(); ++i) {
+    inputs_[i].dims.reserve(static_cast<std::size_t>(entry_.params[i].type.rank()));
+    if (states_are_inputs || entry_.is_input(i)) given_inputs_.push_back(i);
+  }
+  for (std::uint32_t i = 0; i < outputs_.size(); ++i) {
+    output_types_[i] = &entry_.results[i].type;
+    for (const Variant& v : entry_.variants)
+      if (!v.measured.empty() || !(v.results[i] == entry_.results[i].type))
         output_types_[i] = nullptr;
+    if (states_are_inputs || entry_.updated_by(i) == PlanEntry::no_state)
+      given_outputs_.push_back(i);
   }
 }
 
-bool Ports::bind_input(std::size_t i, const TensorRef& t) {
-  if (i >= inputs_.size())
-    throw UserError("session: input ", i, " does not exist; the plan has ", inputs_.size(),
-                    " inputs, numbered from 0");
-  const std::string& name = plan_.params[i].name;
+bool Ports::bind_input(std::size_t number, const TensorRef& t) {
+  if (number >= given_inputs_.size())
+    throw UserError("session: input ", number, " does not exist; the plan has ",
+                    given_inputs_.size(), " inputs, numbered from 0");
+  const std::size_t i = given_inputs_[number];
+  const std::string& name = entry_.params[i].name;
   Port& port = inputs_[i];
-  if (t.dtype != plan_.params[i].type.dtype)
+  if (t.dtype != entry_.params[i].type.dtype)
     throw UserError("input '", name, "' is ", dims_text(t.dtype, t.dims), ", expected ",
-                    plan_.params[i].type, "; convert its elements");
+                    entry_.params[i].type, "; convert its elements");
   const bool is_same = port.is_bound && std::ranges::equal(port.dims, t.dims);
   if (!is_same) check_dims(i, t.dims);
   const std::size_t bytes = is_same ? port.bytes : tensor_bytes("input", name, t);
@@ -92,9 +97,23 @@ bool Ports::bind_input(std::size_t i, const TensorRef& t) {
   return !is_same;
 }
 
+void Ports::bind_state(std::size_t param, DeviceMemory memory) {
+  const auto bind = [&](Port& port, const Type& type) {
+    port.is_bound = true;
+    port.dims.clear();
+    for (const Dim& d : type.shape.dims) port.dims.push_back(d.number());
+    port.bytes = static_cast<std::size_t>(byte_count(type).number());
+  };
+  bind(inputs_[param], entry_.params[param].type);
+  places_[param].direct = memory;
+  for (std::size_t r = 0; r < outputs_.size(); ++r)
+    if (entry_.result_alias[r] == static_cast<std::int32_t>(param))
+      bind(outputs_[r], entry_.results[r].type);
+}
+
 // Sizes of several inputs are compared when all are bound.
 void Ports::check_dims(std::size_t input, std::span<const std::int64_t> dims) const {
-  const PlanParam& p = plan_.params[input];
+  const PlanParam& p = entry_.params[input];
   if (static_cast<int>(dims.size()) != p.type.rank())
     throw UserError("input '", p.name, "' is ", dims_text(p.type.dtype, dims), ", expected ",
                     p.type, "; reshape it");
@@ -111,11 +130,12 @@ void Ports::check_dims(std::size_t input, std::span<const std::int64_t> dims) co
   }
 }
 
-void Ports::bind_output(std::size_t i, const TensorRef& t) {
-  if (i >= outputs_.size())
-    throw UserError("session: output ", i, " does not exist; the plan has ", outputs_.size(),
-                    " outputs, numbered from 0");
-  const PlanParam& p = plan_.results[i];
+void Ports::bind_output(std::size_t number, const TensorRef& t) {
+  if (number >= given_outputs_.size())
+    throw UserError("session: output ", number, " does not exist; the plan has ",
+                    given_outputs_.size(), " outputs, numbered from 0");
+  const std::size_t i = given_outputs_[number];
+  const PlanParam& p = entry_.results[i];
   if (t.dtype != p.type.dtype)
     throw UserError("output '", p.name, "' is ", t.dtype, ", expected ", p.type,
                     "; give memory of that type");
@@ -123,7 +143,7 @@ void Ports::bind_output(std::size_t i, const TensorRef& t) {
   const bool is_same = port.is_bound && std::ranges::equal(port.dims, t.dims);
   if (!is_same) check_dims_of_output(i, t.dims);
   const std::size_t bytes = is_same ? port.bytes : tensor_bytes("output", p.name, t);
-  const bool may_be_absent = plan_.result_alias[i] >= 0 && t.memory.empty();
+  const bool may_be_absent = entry_.result_alias[i] >= 0 && t.memory.empty();
   if (!may_be_absent) check_memory("output", p.name, t, bytes);
   if (!is_same) {
     port.bytes = bytes;
@@ -138,7 +158,7 @@ void Ports::check_dims_of_output(std::size_t output, std::span<const std::int64_
   if (!type) return;  // known when the inputs are bound: check_outputs()
   const bool has_rank = static_cast<int>(dims.size()) == type->rank();
   if (!has_rank || different_axis(*type, dims))
-    throw UserError("output '", plan_.results[output].name, "' is ", dims_text(type->dtype, dims),
+    throw UserError("output '", entry_.results[output].name, "' is ", dims_text(type->dtype, dims),
                     ", expected ", *type, "; give memory of that shape");
 }
 
@@ -149,12 +169,12 @@ const Port& Ports::port_of(std::size_t place) const {
 
 const std::string& Ports::name_of(std::size_t place) const {
   const std::size_t i = place % size();
-  return i < inputs_.size() ? plan_.params[i].name : plan_.results[i - inputs_.size()].name;
+  return i < inputs_.size() ? entry_.params[i].name : entry_.results[i - inputs_.size()].name;
 }
 
 std::size_t Ports::place_of(std::size_t device, PlanBuffer::Kind kind, std::uint32_t index) const {
   if (kind == PlanBuffer::Kind::param) return device * size() + index;
-  const std::int32_t alias = plan_.result_alias[index];
+  const std::int32_t alias = entry_.result_alias[index];
   return device * size() + (alias < 0 ? inputs_.size() + index : static_cast<std::size_t>(alias));
 }
 
@@ -175,7 +195,7 @@ void Ports::set_data(Port& port, std::size_t number, const TensorRef& t) {
 void Ports::check_outputs(const std::vector<OutputNeed>& needs) {
   if (are_outputs_checked_) return;
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    const PlanParam& p = plan_.results[i];
+    const PlanParam& p = entry_.results[i];
     const Port& port = outputs_[i];
     if (!port.is_bound)
       throw UserError("session: output '", p.name, "' is not bound; bind it before the run");
@@ -193,12 +213,12 @@ void Ports::check_outputs(const std::vector<OutputNeed>& needs) {
 
 // An output that overwrites a parameter has that parameter's memory.
 void Ports::check_donated(const OutputNeed& need, std::size_t i) {
-  const std::int32_t param = plan_.result_alias[i];
+  const std::int32_t param = entry_.result_alias[i];
   if (param < 0) return;
   Port& output = outputs_[i];
   const Port& input = inputs_[static_cast<std::size_t>(param)];
-  const std::string& name = plan_.results[i].name;
-  const std::string& of = plan_.params[static_cast<std::size_t>(param)].name;
+  const std::string& name = entry_.results[i].name;
+  const std::string& of = entry_.params[static_cast<std::size_t>(param)].name;
   if (output.given && output.given != input.data)
     throw UserError("output '", name, "' overwrites the donated input '", of,
                     "', but has different memory; give the input's address or null");
@@ -212,36 +232,36 @@ void Ports::check_donated(const OutputNeed& need, std::size_t i) {
 }
 
 // Outputs in the order of their memory: disjoint when each ends before the next begins. Inputs may
-// share memory with one another.
+// share memory with one another. States are not in the caller's memory.
 void Ports::check_overlaps() {
   const auto end = [](const Port& p) { return p.data + p.bytes; };
   std::vector<std::size_t>& order = by_place_;
   order.clear();
   for (std::size_t i = 0; i < outputs_.size(); ++i)
-    if (outputs_[i].bytes > 0) order.push_back(i);
+    if (outputs_[i].bytes > 0 && outputs_[i].data) order.push_back(i);
   std::ranges::sort(order, std::less(), [&](std::size_t i) { return outputs_[i].data; });
   for (std::size_t k = 1; k < order.size(); ++k) {
     const auto [first, second] = std::minmax(order[k - 1], order[k]);
     if (outputs_[order[k]].data < end(outputs_[order[k - 1]]))
-      throw UserError("output '", plan_.results[second].name, "' shares memory with output '",
-                      plan_.results[first].name, "'; give each its own memory");
+      throw UserError("output '", entry_.results[second].name, "' shares memory with output '",
+                      entry_.results[first].name, "'; give each its own memory");
   }
   for (std::size_t j = 0; j < inputs_.size(); ++j) {
     const Port& input = inputs_[j];
-    if (input.bytes == 0) continue;
+    if (input.bytes == 0 || !input.data) continue;
     auto at = std::ranges::upper_bound(order, input.data, std::less(),
                                        [&](std::size_t i) { return end(outputs_[i]); });
     for (; at != order.end() && outputs_[*at].data < end(input); ++at)
-      if (plan_.result_alias[*at] != static_cast<std::int32_t>(j))
-        throw UserError("output '", plan_.results[*at].name, "' shares memory with input '",
-                        plan_.params[j].name, "'; only a donated input may be overwritten");
+      if (entry_.result_alias[*at] != static_cast<std::int32_t>(j))
+        throw UserError("output '", entry_.results[*at].name, "' shares memory with input '",
+                        entry_.params[j].name, "'; only a donated input may be overwritten");
   }
 }
 
 void Ports::check_contents() const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const PlanParam& p = plan_.params[i];
-    if (!p.required || p.required->bytes().empty()) continue;
+    const PlanParam& p = entry_.params[i];
+    if (!p.required || p.required->bytes().empty() || !inputs_[i].data) continue;
     if (std::memcmp(inputs_[i].data, p.required->bytes().data(), inputs_[i].bytes) != 0)
       throw UserError("input '", p.name,
                       "' has other values than those that the plan was compiled for; compile the "

@@ -62,12 +62,21 @@ struct OutputNeed {
 
 class Ports {
  public:
-  explicit Ports(const Executable&);
+  // A parameter that is a state is an input only if `states_are_inputs`; else it needs
+  // bind_state().
+  Ports(const Executable&, const PlanEntry&, bool states_are_inputs);
 
+  // Of the caller's inputs and outputs, in the entry's order: their numbers among all parameters
+  // and results. The numbers that bind_input() and bind_output() take are places in these lists.
+  const std::vector<std::uint32_t>& given_inputs() const { return given_inputs_; }
+  const std::vector<std::uint32_t>& given_outputs() const { return given_outputs_; }
   // Throw UserError and keep the previous binding when the dtype, the rank, a size that the plan
   // fixes or the length of the memory is wrong. True when the sizes changed.
   bool bind_input(std::size_t i, const TensorRef&);
   void bind_output(std::size_t i, const TensorRef&);
+  // Memory on the executable's first device for a parameter that is a state.
+  void bind_state(std::size_t param, DeviceMemory);
+  // Of all parameters, and of all results.
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
 
@@ -100,7 +109,8 @@ class Ports {
   void check_overlaps();
 
   const Executable& executable_;
-  const Plan& plan_;
+  const PlanEntry& entry_;
+  std::vector<std::uint32_t> given_inputs_, given_outputs_;
   std::vector<Port> inputs_, outputs_;
   std::vector<const Type*> output_types_;  // null: variants differ, or a size is data-dependent
   std::vector<PortPlace> places_;

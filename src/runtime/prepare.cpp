@@ -30,7 +30,7 @@ DeviceMemory prepare_address(const BoundAddress& a, const Executable& e,
 void prepare_variant(const Executable& e, const Variant& v, StreamSet& streams) {
   // Prepared data does not depend on sizes, but arena offsets may: any sizes will do.
   std::vector<std::int64_t> sizes;
-  for (const Dim& symbol : e.symbols()) sizes.push_back(symbol.low());
+  for (const Dim& symbol : e.entry_of(v).symbols) sizes.push_back(symbol.low());
   BoundProgram program = bind_steps(e, v, sizes);
   std::vector<OwnedMemory> arenas;
   for (std::size_t d = 0; d < e.devices().size(); ++d)
@@ -56,8 +56,8 @@ void run_prepare(Plan& plan, const Executable::Devices& devices,
   const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
   const auto executable = Executable::load(unowned, devices, Executable::Purpose::prepare);
   StreamSet streams(*executable, pool);
-  for (std::uint32_t v : executable->variants())
-    prepare_variant(*executable, plan.variants[v], streams);
+  for (const LoadedEntry& e : executable->entries())
+    for (std::uint32_t v : e.variants) prepare_variant(*executable, e.plan->variants[v], streams);
   for (std::uint32_t i = 0; i < plan.prepared.size(); ++i)
     if (const Executable::Made& made = executable->made(i); made.memory)
       keep(plan.prepared[i], made, executable->device(made.device));

@@ -14,16 +14,18 @@ std::size_t Ready::bytes() const {
   return sizeof(Ready) + bound_bytes(program) + heap_bytes(ports);
 }
 
-ReadyCache::ReadyCache(const Executable& executable, std::size_t most)
+ReadyCache::ReadyCache(const Executable& executable, const LoadedEntry& entry, std::size_t most)
     : executable_(executable),
+      loaded_(entry),
+      entry_(*entry.plan),
       most_(std::max<std::size_t>(most, 1)),
-      values_(executable.symbols().size()),
+      values_(entry.symbols.size()),
       value_input_(values_.size()) {}
 
 Ready& ReadyCache::at(const Ports& ports) {
   for (std::size_t i = 0; i < ports.inputs().size(); ++i)
     if (!ports.inputs()[i].is_bound)
-      throw UserError("session: input '", plan().params[i].name,
+      throw UserError("session: input '", entry_.params[i].name,
                       "' is not bound; bind it before the run");
   match_sizes(ports);
   auto found = std::ranges::find_if(kept_, [&](const auto& r) { return r->values == values_; });
@@ -39,17 +41,15 @@ Ready& ReadyCache::at(const Ports& ports) {
   return **found;
 }
 
-std::int64_t ReadyCache::value(const Dim& d) const {
-  return evaluate(d, executable_.symbols(), values_);
-}
+std::int64_t ReadyCache::value(const Dim& d) const { return evaluate(d, loaded_.symbols, values_); }
 
 // Fills values_ from the inputs' dims.
 void ReadyCache::match_sizes(const Ports& ports) {
-  const Dims& symbols = executable_.symbols();
+  const Dims& symbols = loaded_.symbols;
   const auto for_each_axis = [&](const auto& f) {
     for (std::size_t i = 0; i < ports.inputs().size(); ++i)
       for (std::size_t axis = 0; axis < ports.inputs()[i].dims.size(); ++axis)
-        f(i, axis, plan().params[i].type.shape.dims[axis]);
+        f(i, axis, entry_.params[i].type.shape.dims[axis]);
   };
   std::fill(values_.begin(), values_.end(), std::int64_t{-1});
   for_each_axis([&](std::size_t i, std::size_t axis, const Dim& d) {
@@ -61,8 +61,8 @@ void ReadyCache::match_sizes(const Ports& ports) {
     const std::int64_t wanted = value(d), given = ports.inputs()[i].dims[axis];
     if (wanted == given) return;
     const std::string is = d.is_number() ? "" : cat(" = ", d);
-    throw UserError("input '", plan().params[i].name, "': axis ", axis, " is ", given,
-                    ", expected ", wanted, is, " for ", plan().params[i].type);
+    throw UserError("input '", entry_.params[i].name, "': axis ", axis, " is ", given,
+                    ", expected ", wanted, is, " for ", entry_.params[i].type);
   });
 }
 
@@ -73,9 +73,9 @@ void ReadyCache::match_symbol(const Ports& ports, std::size_t s, std::size_t inp
     values_[s] = n;
     value_input_[s] = input;
   } else if (values_[s] != n) {
-    throw UserError("size ", executable_.symbols()[s], " is ", values_[s], " in input '",
-                    plan().params[value_input_[s]].name, "' and ", n, " in input '",
-                    plan().params[input].name, "', expected equal sizes");
+    throw UserError("size ", loaded_.symbols[s], " is ", values_[s], " in input '",
+                    entry_.params[value_input_[s]].name, "' and ", n, " in input '",
+                    entry_.params[input].name, "', expected equal sizes");
   }
 }
 
@@ -83,20 +83,20 @@ std::string ReadyCache::sizes_text() const {
   std::string out;
   for (std::size_t i = 0; i < values_.size(); ++i)
     if (values_[i] != not_known)
-      out += cat(out.empty() ? "" : ", ", executable_.symbols()[i], " = ", values_[i]);
+      out += cat(out.empty() ? "" : ", ", loaded_.symbols[i], " = ", values_[i]);
   return out;
 }
 
 std::uint32_t ReadyCache::choose_variant() const {
-  for (const PlanCheck& c : plan().checks)
+  for (const PlanCheck& c : entry_.checks)
     if (const std::int64_t a = value(c.a), b = value(c.b); a != b)
       throw UserError(c.message, ": ", c.a, " is ", a, " and ", c.b, " is ", b, ", with ",
                       sizes_text());
-  for (std::uint32_t v : executable_.variants())
-    if (std::ranges::all_of(plan().variants[v].guards,
+  for (std::uint32_t v : loaded_.variants)
+    if (std::ranges::all_of(entry_.variants[v].guards,
                             [&](const Guard& g) { return holds(g, value(g.a), value(g.b)); }))
       return v;
-  throw UserError(plan().name, ": no variant of the plan supports ", sizes_text(),
+  throw UserError(executable_.plan().name, ": no variant of the plan supports ", sizes_text(),
                   "; compile the model for these sizes");
 }
 
@@ -104,9 +104,9 @@ std::unique_ptr<Ready> ReadyCache::make(const Ports& ports) const {
   auto r = std::make_unique<Ready>();
   r->values = values_;
   r->variant = choose_variant();
-  const Variant& v = plan().variants[r->variant];
+  const Variant& v = entry_.variants[r->variant];
   r->program = bind_steps(executable_, v, values_);
-  if (plan().reading.mapped > 0) audit_steps(v);
+  if (executable_.plan().reading.mapped > 0) audit_steps(v);
   for (std::size_t i = 0; i < v.results.size(); ++i) r->outputs.push_back(output_need(v, i));
   note_places(ports, v, *r);
   return r;
@@ -116,12 +116,13 @@ std::unique_ptr<Ready> ReadyCache::make(const Ports& ports) const {
 // needed. A plan that was compiled in this process was audited then.
 void ReadyCache::audit_steps(const Variant& v) const {
   std::vector<std::int64_t> values = values_;
-  const auto size = [&](const Dim& d) { return evaluate(d, executable_.symbols(), values); };
+  const auto size = [&](const Dim& d) { return evaluate(d, loaded_.symbols, values); };
   for (const DimBound& b : v.measured) {
-    const auto at = std::ranges::find(executable_.symbols(), b.symbol.name(), &Dim::name);
-    values[static_cast<std::size_t>(at - executable_.symbols().begin())] = size(b.most);
+    const auto at = std::ranges::find(loaded_.symbols, b.symbol.name(), &Dim::name);
+    values[static_cast<std::size_t>(at - loaded_.symbols.begin())] = size(b.most);
   }
-  if (const std::string problem = audit_problem(plan(), v, size); !problem.empty())
+  if (const std::string problem = audit_problem(executable_.plan(), entry_, v, size);
+      !problem.empty())
     throw UserError(problem, ", with ", values_.empty() ? "its sizes" : sizes_text(),
                     "; the plan file is damaged; compile the plan again");
 }

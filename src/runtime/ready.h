@@ -33,7 +33,7 @@ struct Ready {
 class ReadyCache {
  public:
   // Keeps up to `most` sets of sizes, at least one.
-  ReadyCache(const Executable&, std::size_t most);
+  ReadyCache(const Executable&, const LoadedEntry&, std::size_t most);
 
   // For the bound inputs. Throws UserError when their sizes contradict each other or no variant
   // serves them.
@@ -43,7 +43,6 @@ class ReadyCache {
   std::int64_t binds() const { return binds_; }  // sets of sizes that were evaluated
 
  private:
-  const Plan& plan() const { return executable_.plan(); }
   std::int64_t value(const Dim&) const;
   void match_sizes(const Ports&);
   void match_symbol(const Ports&, std::size_t symbol, std::size_t input, std::size_t axis);
@@ -55,8 +54,10 @@ class ReadyCache {
   void note_places(const Ports&, const Variant&, Ready&) const;
 
   const Executable& executable_;
+  const LoadedEntry& loaded_;
+  const PlanEntry& entry_;
   std::size_t most_;
-  std::vector<std::int64_t> values_;      // of executable_.symbols()
+  std::vector<std::int64_t> values_;      // of loaded_.symbols
   std::vector<std::size_t> value_input_;  // the input that determined it
   std::vector<std::unique_ptr<Ready>> kept_;
   std::uint64_t uses_ = 0;

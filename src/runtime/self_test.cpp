@@ -50,13 +50,12 @@ bool is_near(double got, double expected, double allowed) {
   return got == expected || std::fabs(got - expected) <= allowed;
 }
 
-// The plan with only this variant.
-Plan only_variant(const Plan& plan, std::uint32_t variant) {
+// The plan with only this variant of this entry.
+Plan only_variant(const Plan& plan, const PlanEntry& entry, std::uint32_t variant) {
   Plan out = plan;
-  Variant one = std::move(out.variants.at(variant));
-  out.variants.clear();
-  out.variants.push_back(std::move(one));
-  out.self_tests.clear();  // they name variants by their places in the whole plan
+  out.entries = {entry};
+  out.main().variants = {entry.variants.at(variant)};
+  out.main().self_tests.clear();  // they name variants by their places in the whole entry
   return out;
 }
 
@@ -67,12 +66,17 @@ class Tester {
       : plan_(std::move(plan)), devices_(devices), options_(options) {}
 
   std::vector<SelfTestOutcome> run() {
-    if (plan_->self_tests.empty()) return {};
+    const auto has_none = [](const PlanEntry& e) { return e.self_tests.empty(); };
+    if (std::ranges::all_of(plan_->entries, has_none)) return {};
     if (options_.checks_content && plan_->content) check_content();
     whole_ = Executable::load(plan_, devices_);
-    if (options_.max_memory >= 0) check_memory();
     std::vector<SelfTestOutcome> out;
-    for (const SelfTest& t : plan_->self_tests) out.push_back(run(t));
+    for (const LoadedEntry& e : whole_->entries()) {
+      loaded_ = &e;
+      entry_ = e.plan;
+      if (options_.max_memory >= 0) check_memory();
+      for (const SelfTest& t : entry_->self_tests) out.push_back(run(t));
+    }
     return out;
   }
 
@@ -89,13 +93,13 @@ class Tester {
   void check_memory() const {
     std::size_t most = 0;
     bool all_fit = true;
-    for (const SelfTest& t : plan_->self_tests) {
+    for (const SelfTest& t : entry_->self_tests) {
       std::string skipped;
       const auto executable = t.missing.empty() ? executable_for(t, skipped) : nullptr;
       if (!executable) continue;
       const std::vector<Array> inputs = inputs_of(t);
       for (int threads : options_.threads) {
-        Session session(executable, {.threads = threads});
+        Session session(executable, options_for(executable, threads));
         for (std::size_t i = 0; i < inputs.size(); ++i) session.bind_input(i, as_input(inputs[i]));
         const MemoryReport m = session.memory();
         most = std::max(most, m.peak());
@@ -109,8 +113,9 @@ class Tester {
   }
 
   SelfTestOutcome run(const SelfTest& t) {
-    const Variant& v = plan_->variants[t.variant];
-    SelfTestOutcome out{t.variant, targets_text(v), {}, inputs_text(*plan_, t), t.missing, {}};
+    const Variant& v = entry_->variants[t.variant];
+    SelfTestOutcome out{entry_->name, t.variant, targets_text(v), {}, inputs_text(*entry_, t),
+                        t.missing,    {}};
     for (const Guard& g : v.guards)
       out.guards += cat(out.guards.empty() ? "" : ", ", guard_text(g));
     if (!t.missing.empty()) return out;
@@ -131,29 +136,29 @@ class Tester {
   bool prefers_another_target(const SelfTest& t) const {
     const auto value = [&](std::string_view name) -> std::int64_t {
       for (std::size_t i = 0; i < t.inputs.size(); ++i) {
-        const Dims& dims = plan_->params[i].type.shape.dims;
+        const Dims& dims = entry_->params[i].type.shape.dims;
         for (std::size_t k = 0; k < std::min(dims.size(), t.inputs[i].dims.size()); ++k)
           if (dims[k].is_symbol() && dims[k].name() == name) return t.inputs[i].dims[k];
       }
       throw UserError("self-test: no input has size ", name);
     };
-    for (const std::uint32_t i : whole_->variants()) {
-      const Variant& v = plan_->variants[i];
+    for (const std::uint32_t i : loaded_->variants) {
+      const Variant& v = entry_->variants[i];
       if (i == t.variant) return false;
       if (std::ranges::all_of(
               v.guards, [&](const Guard& g) { return holds(g, g.a.eval(value), g.b.eval(value)); }))
-        return targets_text(v) != targets_text(plan_->variants[t.variant]);
+        return targets_text(v) != targets_text(entry_->variants[t.variant]);
     }
     return true;
   }
 
   // The whole plan if it runs the variant, else the variant alone; null if neither runs here.
   std::shared_ptr<const Executable> executable_for(const SelfTest& t, std::string& skipped) const {
-    const bool has_it = std::ranges::count(whole_->variants(), t.variant) > 0;
+    const bool has_it = std::ranges::count(loaded_->variants, t.variant) > 0;
     if (has_it && !prefers_another_target(t)) return whole_;
     try {
-      return Executable::load(std::make_shared<const Plan>(only_variant(*plan_, t.variant)),
-                              devices_);
+      return Executable::load(
+          std::make_shared<const Plan>(only_variant(*plan_, *entry_, t.variant)), devices_);
     } catch (const UserError& e) {
       if (options_.is_same_machine) throw SelfTestFailure(failed(t), e.what());
       skipped = e.what();
@@ -162,19 +167,22 @@ class Tester {
   }
 
   std::string failed(const SelfTest& t) const {
-    return cat(plan_->name, ": self-test of variant ", t.variant, " with ", inputs_text(*plan_, t),
-               ": ");
+    const std::string entry = plan_->entries.size() > 1 ? cat("entry '", entry_->name, "', ") : "";
+    return cat(plan_->name, ": self-test of ", entry, "variant ", t.variant, " with ",
+               inputs_text(*entry_, t), ": ");
   }
 
   // Made only when needed, because it names every input.
   std::string failed(const SelfTest& t, std::size_t result) const {
-    return cat(failed(t), "result '", plan_->results[result].name, "' ");
+    return cat(failed(t), "result '", entry_->results[result].name, "' ");
   }
 
   std::vector<Array> results(const std::shared_ptr<const Executable>& executable, const SelfTest& t,
                              int threads) const {
     try {
-      Session session(executable, {.threads = threads, .max_memory = options_.max_memory});
+      SessionOptions options = options_for(executable, threads);
+      options.max_memory = options_.max_memory;
+      Session session(executable, options);
       const std::vector<Array> inputs = inputs_of(t);
       std::vector<Array> out = session.run(inputs);
       const std::uint32_t ran = session.variant();
@@ -200,7 +208,7 @@ class Tester {
       const bool needs_bits = t.is_exact || options_.is_same_machine;
       // A library's rounding may change an integer by one, and an index by any amount.
       if (!needs_bits && !is_float(a.dtype())) {
-        out.sizes_only.push_back(plan_->results[i].name);
+        out.sizes_only.push_back(entry_->results[i].name);
         continue;
       }
       compare_samples(t, i, a, needs_bits ? 0 : expected.allowed);
@@ -227,7 +235,7 @@ class Tester {
                        const std::vector<Array>& got, int threads) const {
     for (std::size_t i = 0; i < got.size(); ++i) {
       if (std::ranges::equal(first[i].bytes(), got[i].bytes())) continue;
-      const std::string result = cat(failed(t), "result '", plan_->results[i].name, "' ");
+      const std::string result = cat(failed(t), "result '", entry_->results[i].name, "' ");
       if (first[i].dims() != got[i].dims())
         throw SelfTestFailure(result, "is ", got[i].type(), " with ", threads, " threads, ",
                               first[i].type(), " with ", options_.threads[0]);
@@ -238,7 +246,16 @@ class Tester {
     }
   }
 
+  SessionOptions options_for(const std::shared_ptr<const Executable>& executable,
+                             int threads) const {
+    SessionOptions out{.threads = threads, .states_are_inputs = true};
+    if (executable == whole_) out.entry = entry_->name;
+    return out;
+  }
+
   std::shared_ptr<const Plan> plan_;
+  const LoadedEntry* loaded_ = nullptr;  // under test, of whole_
+  const PlanEntry* entry_ = nullptr;
   const Executable::Devices& devices_;
   const SelfTestOptions& options_;
   std::shared_ptr<const Executable> whole_;
@@ -246,12 +263,12 @@ class Tester {
 
 }  // namespace
 
-std::string inputs_text(const Plan& plan, const SelfTest& t, std::size_t most) {
+std::string inputs_text(const PlanEntry& entry, const SelfTest& t, std::size_t most) {
   std::string out;
   const std::size_t count = t.inputs.size(), shown = count <= most ? count : most;
   for (std::size_t i = 0; i < shown; ++i) {
     const SelfTestInput& in = t.inputs[i];
-    out += cat(i == 0 ? "" : ", ", plan.params[i].name, " ", in.dtype,
+    out += cat(i == 0 ? "" : ", ", entry.params[i].name, " ", in.dtype,
                Shape(Dims(in.dims.begin(), in.dims.end())));
   }
   if (shown < count) out += cat(" and ", count - shown, " more");
@@ -264,10 +281,10 @@ std::vector<SelfTestOutcome> run_self_tests(const std::shared_ptr<const Plan>& p
   return Tester(plan, devices, options).run();
 }
 
-std::vector<Array> self_test_run(const Plan& plan, const SelfTest& t,
+std::vector<Array> self_test_run(const Plan& plan, const PlanEntry& entry, const SelfTest& t,
                                  const Executable::Devices& devices) {
-  const auto one = std::make_shared<const Plan>(only_variant(plan, t.variant));
-  Session session(Executable::load(one, devices), {.threads = 1});
+  const auto one = std::make_shared<const Plan>(only_variant(plan, entry, t.variant));
+  Session session(Executable::load(one, devices), {.threads = 1, .states_are_inputs = true});
   return session.run(inputs_of(t));
 }
 

@@ -27,6 +27,7 @@ struct SelfTestOptions {
 
 // Outcome of one self-test: it was run, or why it was skipped.
 struct SelfTestOutcome {
+  std::string entry;  // of the plan
   std::uint32_t variant = 0;
   std::string target, guards;           // of the variant
   std::string inputs;                   // "x f32[1,3], y i64[2]"
@@ -35,15 +36,17 @@ struct SelfTestOutcome {
 };
 
 // The inputs of a self-test with their sizes, as text: the first `most`, and the number of others.
-std::string inputs_text(const Plan&, const SelfTest&, std::size_t most = ~std::size_t{0});
+std::string inputs_text(const PlanEntry&, const SelfTest&, std::size_t most = ~std::size_t{0});
 
-// Throws SelfTestFailure at the first difference. Empty when the plan has no self-tests.
+// Those of all entries; states are inputs of a test, and what is stored to them are results. Throws
+// SelfTestFailure at the first difference. Empty when the plan has no self-tests.
 std::vector<SelfTestOutcome> run_self_tests(const std::shared_ptr<const Plan>&,
                                             const Executable::Devices&,
                                             const SelfTestOptions& = {});
 
 // The results of one variant for the inputs of the test, with one thread. Works also for a variant
 // that this machine would replace by a better one.
-std::vector<Array> self_test_run(const Plan&, const SelfTest&, const Executable::Devices&);
+std::vector<Array> self_test_run(const Plan&, const PlanEntry&, const SelfTest&,
+                                 const Executable::Devices&);
 
 }  // namespace hone

@@ -13,13 +13,14 @@
 
 namespace hone {
 
-class Session::State {
+class Session::Impl {
  public:
-  State(std::shared_ptr<const Executable> executable, SessionOptions options)
+  Impl(std::shared_ptr<const Executable> executable, SessionOptions options)
       : executable_(std::move(executable)),
         options_(std::move(options)),
-        ports_(*executable_),
-        cache_(*executable_, options_.most_sizes),
+        entry_(options_.entry.empty() ? executable_->main() : executable_->entry(options_.entry)),
+        ports_(*executable_, *entry_.plan, options_.states_are_inputs),
+        cache_(*executable_, entry_, options_.most_sizes),
         job_([this] { run(); }, [this] { is_busy_.store(false, std::memory_order_release); }) {
     if (!options_.pool)
       options_.pool =
@@ -33,25 +34,28 @@ class Session::State {
     taken_scratch_.resize(arenas_.size());
     most_scratch_.resize(arenas_.size());
     memory_.address = [this](const BoundAddress& a) { return base(a) + a.offset; };
+    if (!options_.states_are_inputs) bind_states();
   }
 
   const Executable& executable() const { return *executable_; }
+  const PlanEntry& entry() const { return *entry_.plan; }
+  const Ports& ports() const { return ports_; }
   const RunCounters& counters() const { return runner_->counters; }
   StepRunner& runner() { return *runner_; }
 
   // One call at a time; a second one is an error of the caller and is reported.
   class Exclusive {
    public:
-    explicit Exclusive(State& s) : state_(s) {
-      if (state_.is_busy_.exchange(true, std::memory_order_acquire))
+    explicit Exclusive(Impl& s) : impl_(s) {
+      if (impl_.is_busy_.exchange(true, std::memory_order_acquire))
         throw UserError(
             "session: is already running; a session runs one call at a time, so open one per "
             "thread");
     }
-    ~Exclusive() { state_.is_busy_.store(false, std::memory_order_release); }
+    ~Exclusive() { impl_.is_busy_.store(false, std::memory_order_release); }
 
    private:
-    State& state_;
+    Impl& impl_;
   };
 
   void bind_input(std::size_t i, const TensorRef& t) {
@@ -72,6 +76,7 @@ class Session::State {
     const Ready& r = ready();
     MemoryReport m;
     m.shared = executable_->memory();
+    for (const HeldGroups::Wanted& g : groups_) m.states += g.group->memory.size();
     for (std::size_t d = 0; d < arenas_.size(); ++d) {
       const DeviceNeeds& needs = r.program.needs[d];
       DeviceUse& use = m.devices.emplace_back();
@@ -148,9 +153,12 @@ class Session::State {
     take_memory(r);
     place(r);
     upload(r, copies_all);
-    const Variant& v = plan().variants[r.variant];
+    const Variant& v = entry().variants[r.variant];
     memory_.placement = r.placement;
-    runner_->run(v, r.program, memory_);
+    if (groups_.empty())
+      runner_->run(v, r.program, memory_);
+    else
+      run_on_states(v, r);
     note_results(v, r);
     computed_ = &r;
     ++runner_->counters.runs;
@@ -168,7 +176,7 @@ class Session::State {
   // Of the last run.
   const std::vector<std::vector<std::int64_t>>& result_dims() const { return result_dims_; }
   std::size_t result_bytes(std::size_t i) const {
-    std::int64_t bytes = byte_size(plan().results[i].type.dtype);
+    std::int64_t bytes = byte_size(entry().results[i].type.dtype);
     for (std::int64_t d : result_dims_[i]) bytes *= d;
     return static_cast<std::size_t>(bytes);
   }
@@ -190,6 +198,59 @@ class Session::State {
 
  private:
   const Plan& plan() const { return executable_->plan(); }
+
+  // Gives each parameter that is a state its place in the States.
+  void bind_states() {
+    for (std::size_t i = 0; i < entry().params.size(); ++i) {
+      const std::int32_t number = entry().state_of(i);
+      if (number == PlanEntry::no_state) continue;
+      const PlanState& s = plan().states[static_cast<std::size_t>(number)];
+      const auto is_its = [&](const HeldGroups::Wanted& w) { return w.group->name == s.group; };
+      auto at = std::ranges::find_if(groups_, is_its);
+      if (at == groups_.end()) at = groups_.insert(groups_.end(), find_group(s.group));
+      if (updates(i)) at->mode = FairLock::Mode::exclusive;
+      ports_.bind_state(i, at->group->at(s));
+    }
+  }
+  bool updates(std::size_t param) const {
+    return std::ranges::count(entry().result_alias, static_cast<std::int32_t>(param)) > 0;
+  }
+  HeldGroups::Wanted find_group(const std::string& name) const {
+    std::shared_ptr<StateGroup> found;
+    for (const State& state : options_.states)
+      for (const std::shared_ptr<StateGroup>& g : state.all_groups()) {
+        if (g->name != name) continue;
+        if (found) throw UserError(plan().name, ": two States with group '", name, "' are given");
+        found = g;
+      }
+    if (!found)
+      throw UserError(plan().name, ": entry '", entry().name, "' uses the states of group '", name,
+                      "', but no State of it is given");
+    if (!have_equal_layout(found->states, states_of(plan(), name)))
+      throw UserError(plan().name, ": the State for group '", name,
+                      "' was made for a plan with other states; save it and load it by name");
+    if (found->device != executable_->device())
+      throw UserError(plan().name, ": the State for group '", name,
+                      "' is on another device than the plan; assign it to one on that device");
+    return {found.get(), FairLock::Mode::shared};
+  }
+
+  void run_on_states(const Variant& v, Ready& r) {
+    const HeldGroups held(groups_, runner_->stop, runner_->deadline);
+    for (const HeldGroups::Wanted& g : groups_) refuse_torn(*g.group);
+    const auto for_each_written = [&](const auto& f) {
+      for (const HeldGroups::Wanted& g : groups_)
+        if (g.mode == FairLock::Mode::exclusive) f(*g.group);
+    };
+    try {
+      runner_->run(v, r.program, memory_);
+    } catch (...) {
+      if (runner_->has_updated()) for_each_written([](StateGroup& g) { g.is_torn = true; });
+      throw;
+    }
+    for_each_written([](StateGroup& g) { ++g.version; });
+  }
+
   Stream& first_stream(std::size_t device) {
     return (*streams_)[executable_->first_stream(device)];
   }
@@ -201,6 +262,7 @@ class Session::State {
       place.is_stale = false;
       const Port& port = ports_.port_of(i);
       first_stream(ports_.device_of(i)).upload(place.staging.at(), {port.data, port.bytes});
+      runner_->counters.uploaded_bytes += static_cast<std::int64_t>(port.bytes);
       ++runner_->counters.staged_copies;
     }
     // Other streams do not wait for the first one automatically.
@@ -215,6 +277,7 @@ class Session::State {
       first_stream(ports_.device_of(place))
           .download({ports_.outputs()[i].data, result_bytes(i)},
                     ports_.places()[place].staging.at());
+      runner_->counters.downloaded_bytes += static_cast<std::int64_t>(result_bytes(i));
       ++runner_->counters.staged_copies;
       has_any = true;
     }
@@ -229,7 +292,7 @@ class Session::State {
       if (v.measured.empty()) continue;
       for (std::size_t k = 0; k < result_dims_[i].size(); ++k)
         result_dims_[i][k] =
-            evaluate(v.results[i].shape.dims[k], executable_->symbols(), runner_->values());
+            evaluate(v.results[i].shape.dims[k], entry_.symbols, runner_->values());
     }
   }
 
@@ -303,6 +366,8 @@ class Session::State {
   StreamSet::Allocators allocators_;  // per device
   std::optional<StreamSet> streams_;
   std::optional<StepRunner> runner_;
+  const LoadedEntry& entry_;
+  std::vector<HeldGroups::Wanted> groups_;  // of states that the entry uses
   Ports ports_;
   ReadyCache cache_;
   Ready* current_ = nullptr;   // for the inputs bound now; null: unknown
@@ -318,56 +383,98 @@ class Session::State {
 };
 
 Session::Session(std::shared_ptr<const Executable> executable, SessionOptions options)
-    : state_(std::make_unique<State>(std::move(executable), std::move(options))) {}
+    : impl_(std::make_unique<Impl>(std::move(executable), std::move(options))) {}
 
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-const Executable& Session::executable() const { return state_->executable(); }
+const Executable& Session::executable() const { return impl_->executable(); }
 
 void Session::bind_input(std::size_t i, const TensorRef& t) {
-  State::Exclusive exclusive(*state_);
-  state_->bind_input(i, t);
+  Impl::Exclusive exclusive(*impl_);
+  impl_->bind_input(i, t);
 }
 
 void Session::bind_output(std::size_t i, const TensorRef& t) {
-  State::Exclusive exclusive(*state_);
-  state_->bind_output(i, t);
+  Impl::Exclusive exclusive(*impl_);
+  impl_->bind_output(i, t);
+}
+
+const PlanEntry& Session::entry() const { return impl_->entry(); }
+
+namespace {
+
+std::vector<const PlanParam*> chosen(const std::vector<PlanParam>& all,
+                                     const std::vector<std::uint32_t>& numbers) {
+  std::vector<const PlanParam*> out;
+  for (std::uint32_t i : numbers) out.push_back(&all[i]);
+  return out;
+}
+
+std::size_t number_of(std::string_view what, const std::vector<const PlanParam*>& all,
+                      std::string_view name) {
+  const auto at = std::ranges::find(all, name, [](const PlanParam* p) { return p->name; });
+  if (at != all.end()) return static_cast<std::size_t>(at - all.begin());
+  std::string names;
+  for (const PlanParam* p : all) names += cat(names.empty() ? "'" : ", '", p->name, "'");
+  throw UserError("session: there is no ", what, " '", name, "'; there are ",
+                  names.empty() ? "none" : names);
+}
+
+}  // namespace
+
+std::vector<const PlanParam*> Session::inputs() const {
+  return chosen(entry().params, impl_->ports().given_inputs());
+}
+std::vector<const PlanParam*> Session::outputs() const {
+  return chosen(entry().results, impl_->ports().given_outputs());
+}
+std::size_t Session::input_number(std::string_view name) const {
+  return number_of("input", inputs(), name);
+}
+std::size_t Session::output_number(std::string_view name) const {
+  return number_of("output", outputs(), name);
 }
 
 std::vector<std::vector<std::int64_t>> Session::output_dims() {
-  State::Exclusive exclusive(*state_);
+  Impl::Exclusive exclusive(*impl_);
   std::vector<std::vector<std::int64_t>> out;
-  for (const OutputNeed& need : state_->ready().outputs) out.push_back(need.dims);
+  const std::vector<OutputNeed>& needs = impl_->ready().outputs;
+  for (std::uint32_t i : impl_->ports().given_outputs()) out.push_back(needs[i].dims);
   return out;
 }
 
 std::vector<std::size_t> Session::output_bytes() {
-  State::Exclusive exclusive(*state_);
+  Impl::Exclusive exclusive(*impl_);
   std::vector<std::size_t> out;
-  for (const OutputNeed& need : state_->ready().outputs) out.push_back(need.bytes);
+  const std::vector<OutputNeed>& needs = impl_->ready().outputs;
+  for (std::uint32_t i : impl_->ports().given_outputs()) out.push_back(needs[i].bytes);
   return out;
 }
 
 std::vector<std::vector<std::int64_t>> Session::result_dims() {
-  State::Exclusive exclusive(*state_);
-  return state_->result_dims();
+  Impl::Exclusive exclusive(*impl_);
+  const std::vector<std::vector<std::int64_t>>& all = impl_->result_dims();
+  if (all.empty()) return {};
+  std::vector<std::vector<std::int64_t>> out;
+  for (std::uint32_t i : impl_->ports().given_outputs()) out.push_back(all[i]);
+  return out;
 }
 
 MemoryReport Session::memory() {
-  State::Exclusive exclusive(*state_);
-  return state_->memory();
+  Impl::Exclusive exclusive(*impl_);
+  return impl_->memory();
 }
 
 std::uint32_t Session::variant() {
-  State::Exclusive exclusive(*state_);
-  return state_->ready().variant;
+  Impl::Exclusive exclusive(*impl_);
+  return impl_->ready().variant;
 }
 
 void Session::run() {
-  State::Exclusive exclusive(*state_);
-  state_->run();
+  Impl::Exclusive exclusive(*impl_);
+  impl_->run();
 }
 
 namespace {
@@ -379,92 +486,98 @@ void check_count(std::string_view what, std::size_t got, std::size_t wanted) {
 }  // namespace
 
 void Session::run(std::span<const TensorRef> inputs, std::span<const TensorRef> outputs) {
-  State::Exclusive exclusive(*state_);
-  check_count("inputs", inputs.size(), executable().plan().params.size());
-  check_count("outputs", outputs.size(), executable().plan().results.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) state_->bind_input(i, inputs[i]);
-  for (std::size_t i = 0; i < outputs.size(); ++i) state_->bind_output(i, outputs[i]);
-  state_->run();
+  Impl::Exclusive exclusive(*impl_);
+  check_count("inputs", inputs.size(), impl_->ports().given_inputs().size());
+  check_count("outputs", outputs.size(), impl_->ports().given_outputs().size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) impl_->bind_input(i, inputs[i]);
+  for (std::size_t i = 0; i < outputs.size(); ++i) impl_->bind_output(i, outputs[i]);
+  impl_->run();
 }
 
 std::vector<Array> Session::run(std::span<const Array> inputs) {
-  State::Exclusive exclusive(*state_);
-  const Plan& plan = executable().plan();
-  check_count("inputs", inputs.size(), plan.params.size());
+  Impl::Exclusive exclusive(*impl_);
+  const PlanEntry& entry = impl_->entry();
+  const std::vector<std::uint32_t>& params = impl_->ports().given_inputs();
+  const std::vector<std::uint32_t>& results = impl_->ports().given_outputs();
+  check_count("inputs", inputs.size(), params.size());
   const auto host = std::make_shared<HostMemory>();
   const auto make = [&](std::size_t bytes) { return std::make_shared<OwnedMemory>(host, bytes); };
   const auto address = [](const OwnedMemory& m) { return HostMemory::address(m.at()); };
-  std::vector<std::shared_ptr<OwnedMemory>> donated(inputs.size());
+  std::vector<std::shared_ptr<OwnedMemory>> donated(entry.params.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     TensorRef input = as_input(inputs[i]);
-    if (plan.params[i].donated) {
-      donated[i] = make(input.memory.size());
-      std::ranges::copy(input.memory, address(*donated[i]));
-      input.memory = {address(*donated[i]), input.memory.size()};
+    if (entry.params[params[i]].donated) {
+      std::shared_ptr<OwnedMemory>& memory = donated[params[i]];
+      memory = make(input.memory.size());
+      std::ranges::copy(input.memory, address(*memory));
+      input.memory = {address(*memory), input.memory.size()};
     }
-    state_->bind_input(i, input);
+    impl_->bind_input(i, input);
   }
   std::vector<std::shared_ptr<OwnedMemory>> memories;
-  const std::vector<OutputNeed>& needs = state_->ready().outputs;
+  const std::vector<OutputNeed>& needs = impl_->ready().outputs;
   std::int64_t ours = 0;
-  for (std::size_t i = 0; i < plan.results.size(); ++i)
-    if (plan.result_alias[i] < 0)
-      ours = checked_add(ours, static_cast<std::int64_t>(needs[i].bytes));
-  state_->check_memory(ours);
-  for (std::size_t i = 0; i < plan.results.size(); ++i) {
-    const std::int32_t alias = plan.result_alias[i];
-    memories.push_back(alias < 0 ? make(needs[i].bytes) : donated[static_cast<std::size_t>(alias)]);
-    const DType dtype = plan.results[i].type.dtype;
+  for (std::uint32_t r : results)
+    if (entry.result_alias[r] < 0)
+      ours = checked_add(ours, static_cast<std::int64_t>(needs[r].bytes));
+  impl_->check_memory(ours);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::uint32_t r = results[i];
+    const std::int32_t alias = entry.result_alias[r];
+    memories.push_back(alias < 0 ? make(needs[r].bytes) : donated[static_cast<std::size_t>(alias)]);
+    const DType dtype = entry.results[r].type.dtype;
     // The size of an open result is not known yet: its memory is bound with one axis.
-    const std::int64_t room[] = {static_cast<std::int64_t>(needs[i].bytes) / byte_size(dtype)};
+    const std::int64_t room[] = {static_cast<std::int64_t>(needs[r].bytes) / byte_size(dtype)};
     const std::span<const std::int64_t> dims =
-        needs[i].is_open ? std::span<const std::int64_t>(room) : needs[i].dims;
+        needs[r].is_open ? std::span<const std::int64_t>(room) : needs[r].dims;
     const std::size_t bytes =
-        needs[i].is_open ? static_cast<std::size_t>(room[0] * byte_size(dtype)) : needs[i].bytes;
-    state_->bind_output(i, {dtype, dims, {address(*memories[i]), bytes}});
+        needs[r].is_open ? static_cast<std::size_t>(room[0] * byte_size(dtype)) : needs[r].bytes;
+    impl_->bind_output(i, {dtype, dims, {address(*memories[i]), bytes}});
   }
-  state_->run();
-  std::vector<Array> results;
-  for (std::size_t i = 0; i < plan.results.size(); ++i)
-    results.emplace_back(plan.results[i].type.dtype, state_->result_dims()[i],
-                         Storage(memories[i], {address(*memories[i]), state_->result_bytes(i)}));
-  return results;
+  impl_->run();
+  std::vector<Array> out;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::uint32_t r = results[i];
+    out.emplace_back(entry.results[r].type.dtype, impl_->result_dims()[r],
+                     Storage(memories[i], {address(*memories[i]), impl_->result_bytes(r)}));
+  }
+  return out;
 }
 
 void Session::compute() {
-  State::Exclusive exclusive(*state_);
-  state_->compute(false);
+  Impl::Exclusive exclusive(*impl_);
+  impl_->compute(false);
 }
 
 void Session::fetch() {
-  State::Exclusive exclusive(*state_);
-  state_->fetch();
+  Impl::Exclusive exclusive(*impl_);
+  impl_->fetch();
 }
 
-void Session::submit() { state_->submit(); }
-bool Session::poll() const { return state_->poll(); }
-void Session::wait() { state_->wait(); }
+void Session::submit() { impl_->submit(); }
+bool Session::poll() const { return impl_->poll(); }
+void Session::wait() { impl_->wait(); }
 
 void Session::set_deadline(std::chrono::steady_clock::time_point t) {
-  State::Exclusive exclusive(*state_);
-  state_->runner().deadline = t;
+  Impl::Exclusive exclusive(*impl_);
+  impl_->runner().deadline = t;
 }
 
 void Session::clear_deadline() {
-  State::Exclusive exclusive(*state_);
-  state_->runner().deadline.reset();
+  Impl::Exclusive exclusive(*impl_);
+  impl_->runner().deadline.reset();
 }
 
 void Session::set_stop_token(std::stop_token token) {
-  State::Exclusive exclusive(*state_);
-  state_->runner().stop = std::move(token);
+  Impl::Exclusive exclusive(*impl_);
+  impl_->runner().stop = std::move(token);
 }
 
-const RunCounters& Session::counters() const { return state_->counters(); }
+const RunCounters& Session::counters() const { return impl_->counters(); }
 
 void Session::trim() {
-  State::Exclusive exclusive(*state_);
-  state_->trim();
+  Impl::Exclusive exclusive(*impl_);
+  impl_->trim();
 }
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// What one caller needs to run an executable: arena, thread pool, bound inputs and outputs. Runs
-// one call at a time; several sessions may share one executable.
+// What one caller needs to run an entry of an executable: arena, thread pool, bound inputs and
+// outputs. Runs one call at a time; several sessions may share one executable.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -16,6 +17,7 @@
 #include "runtime/execute.h"
 #include "runtime/memory_report.h"
 #include "runtime/ports.h"
+#include "runtime/state.h"
 #include "type/array.h"
 
 namespace hone {
@@ -32,6 +34,12 @@ struct SessionOptions {
   std::int64_t max_memory = -1;
   std::function<void(const StepEvent&)> trace = nullptr;
   std::size_t most_sizes = 8;  // sets of sizes that are kept ready
+  std::string entry = {};      // the plan's function to run; empty: the first
+  // Memory of the states that the entry uses: each of their groups in one of these.
+  std::vector<State> states = {};
+  // Instead: parameters that are states are inputs, and results that update states are outputs
+  // that overwrite them. For tests and measurements.
+  bool states_are_inputs = false;
 };
 
 class Session {
@@ -46,6 +54,14 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   const Executable& executable() const;
+  const PlanEntry& entry() const;
+  // The caller's inputs and outputs: all parameters that are no states, and all results that update
+  // none. The numbers below are places in these lists.
+  std::vector<const PlanParam*> inputs() const;
+  std::vector<const PlanParam*> outputs() const;
+  // Throw UserError that lists the names.
+  std::size_t input_number(std::string_view name) const;
+  std::size_t output_number(std::string_view name) const;
 
   // Binds the caller's memory for input or output i. Every run uses it until other memory is bound;
   // it must live that long. A device that shares the host's memory uses memory with the device's
@@ -68,6 +84,8 @@ class Session {
   // The plan's variant that serves the inputs bound now.
   std::uint32_t variant();
 
+  // A run that uses states waits until no other run or call writes those that it reads, or uses
+  // those that it writes. One that ends early after its first write leaves its States torn.
   // A run allocates nothing when its sizes are among the last few, and its measured sizes are those
   // of the previous run.
   void run();
@@ -88,7 +106,7 @@ class Session {
   bool poll() const;  // finished?
   void wait();        // rethrows the run's exception
 
-  // Checked between steps.
+  // Checked while a run waits for states, and between steps up to the first that updates a state.
   void set_deadline(std::chrono::steady_clock::time_point);
   void clear_deadline();
   void set_stop_token(std::stop_token);
@@ -99,8 +117,8 @@ class Session {
   void trim();
 
  private:
-  class State;
-  std::unique_ptr<State> state_;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace hone

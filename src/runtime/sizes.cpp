@@ -16,17 +16,17 @@ Dims sorted(Dims out) {
 
 }  // namespace
 
-Dims input_symbols(const Plan& plan) {
+Dims input_symbols(const PlanEntry& entry) {
   Dims out;
-  for (const PlanParam& p : plan.params)
+  for (const PlanParam& p : entry.params)
     for (const Dim& d : p.type.shape.dims)
       if (d.is_symbol()) out.push_back(d);
   return sorted(std::move(out));
 }
 
-Dims all_symbols(const Plan& plan) {
-  Dims out = input_symbols(plan);
-  for (const Variant& v : plan.variants)
+Dims all_symbols(const PlanEntry& entry) {
+  Dims out = input_symbols(entry);
+  for (const Variant& v : entry.variants)
     for (const DimBound& b : v.measured) out.push_back(b.symbol);
   return sorted(std::move(out));
 }

@@ -501,11 +501,11 @@ Variant PlanBuilder::add(Schedule schedule, std::span<const Candidate> chosen) {
 
 void PlanBuilder::join_alias(const std::vector<std::int32_t>& alias) {
   if (!std::exchange(has_variant_, true)) {
-    plan_.result_alias = alias;
+    plan_.main().result_alias = alias;
     return;
   }
   for (std::size_t i = 0; i < alias.size(); ++i)
-    if (plan_.result_alias.at(i) != alias[i]) plan_.result_alias[i] = -1;
+    if (plan_.main().result_alias.at(i) != alias[i]) plan_.main().result_alias[i] = -1;
 }
 
 std::uint32_t PlanBuilder::kernel_index(const Kernel& kernel) {
@@ -550,7 +550,7 @@ std::vector<std::uint32_t> keep(std::vector<T>& list, const std::vector<bool>& k
 
 void drop_unread(Plan& plan) {
   std::vector<bool> weights(plan.weights.size(), false), prepared(plan.prepared.size(), false);
-  for (Variant& variant : plan.variants) {
+  for (Variant& variant : plan.main().variants) {
     if (is_prepared(plan, variant)) variant.prepare.clear();
     const auto note = [&](const Step& s) {
       for (const View& v : s.operands) {
@@ -565,7 +565,7 @@ void drop_unread(Plan& plan) {
   std::vector<bool> kept_weights = weights, kept_prepared = prepared;
   std::vector<std::uint32_t> weight_at = keep(plan.weights, weights);
   std::vector<std::uint32_t> prepared_at = keep(plan.prepared, prepared);
-  for (Variant& variant : plan.variants)
+  for (Variant& variant : plan.main().variants)
     for (PlanBuffer& b : variant.buffers) {
       bool weight = b.kind == PlanBuffer::Kind::weight;
       if (!weight && b.kind != PlanBuffer::Kind::prepared) continue;

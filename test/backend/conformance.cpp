@@ -272,7 +272,7 @@ TEST_P(BackendConformance, AMissingWaitIsFound) {
 
 TEST_P(BackendConformance, LaunchesReadSizesAndOperandsWhereTheyLie) {
   const std::shared_ptr<const Plan> plan = compiled(scaled());
-  const Variant& v = plan->variants[0];
+  const Variant& v = plan->main().variants[0];
   EXPECT_EQ(v.devices[0].name, device_->name());
   ASSERT_EQ(v.steps.size(), 1u);
   const Step& step = v.steps[0];

@@ -177,7 +177,7 @@ void expect_computed(const Function& f, const char* what) {
   CompileOptions o{.strategy = "cudnn", .backend = &backend("cuda")};
   o.cache = false;
   const Plan plan = compile({"test", {{{}, f}}, {}}, o);
-  const auto calls = std::ranges::count_if(plan.variants[0].steps, [](const Step& s) {
+  const auto calls = std::ranges::count_if(plan.main().variants[0].steps, [](const Step& s) {
     return s.kind == Step::Kind::library && s.name.starts_with("cudnn.");
   });
   EXPECT_EQ(calls, 1) << what << ": cuDNN was not used";

@@ -110,14 +110,14 @@ TEST_F(CudaTarget, DeepModelsCompileTheKernelsOfOneLayer) {
   EXPECT_GE(one.kernels.size(), 2u);
   EXPECT_EQ(many.kernels.size(), one.kernels.size());
   EXPECT_EQ(many.binaries.size(), one.binaries.size());
-  EXPECT_EQ(many.variants[0].steps.size(), 96 * one.variants[0].steps.size());
+  EXPECT_EQ(many.main().variants[0].steps.size(), 96 * one.main().variants[0].steps.size());
 }
 
 // The norm with its product, both caches, and the attention.
 TEST_F(CudaTarget, ADecodingStepHasThreeLaunches) {
   const Plan plan = compiled_for(decoding_step(DType::f16));
   std::size_t launches = 0;
-  for (const Step& s : plan.variants[0].steps) launches += s.kind == Step::Kind::launch;
+  for (const Step& s : plan.main().variants[0].steps) launches += s.kind == Step::Kind::launch;
   EXPECT_EQ(launches, 3u);
 }
 
@@ -131,7 +131,7 @@ TEST_F(CudaTarget, PlansKeepWhatPreparesWeights) {
   f.add_result(padded_conv(x, constant(f.graph(), weights), 0), "y");
   const Plan plan = compiled_for(f);
   ASSERT_EQ(plan.prepared.size(), 1u) << "weights are packed for tensor cores";
-  EXPECT_EQ(plan.variants[0].prepare.size(), 1u);
+  EXPECT_EQ(plan.main().variants[0].prepare.size(), 1u);
   EXPECT_EQ(plan.weights.size(), 1u);
 }
 
@@ -141,7 +141,8 @@ TEST_F(CudaTarget, WhatPreparesWeightsWaitsBeforeItReads) {
   std::size_t launches = 0;
   for (const std::uint64_t seed : {7000750, 7000200, 7001708}) {
     const Plan plan = compiled_for(fuzz::generate(seed).function);
-    for (const Step& s : plan.variants.at(0).prepare) launches += s.kind == Step::Kind::launch;
+    for (const Step& s : plan.main().variants.at(0).prepare)
+      launches += s.kind == Step::Kind::launch;
   }
   EXPECT_GT(launches, 20u);
 }

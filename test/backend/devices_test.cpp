@@ -38,10 +38,10 @@ Plan round_trip() {
   const Type type = f32({count});
   Plan p;
   p.name = "round-trip";
-  p.params = {{"x", type}};
-  p.results = {{"y", type}};
-  p.result_alias = {-1};
-  Variant& v = p.variants.emplace_back();
+  p.main().params = {{"x", type}};
+  p.main().results = {{"y", type}};
+  p.main().result_alias = {-1};
+  Variant& v = p.main().variants.emplace_back();
   v.devices = {{device_names().front(), "any", 1, 2 * 4032, 4032},
                {"far", "far-1", 2, 2 * 4032, 4032},
                {"far", "far-1", 1, 4032, 4032}};
@@ -67,7 +67,7 @@ Plan round_trip() {
 }
 
 void audited(const Plan& p) {
-  audit(p, p.variants[0], [](const Dim& d) { return d.number(); });
+  audit(p, p.main(), p.main().variants[0], [](const Dim& d) { return d.number(); });
 }
 
 Array numbers() {
@@ -94,7 +94,7 @@ TEST(SeveralDevices, SurviveAPlanFile) {
   const auto path = std::filesystem::path(testing::TempDir()) / "several.hone";
   write_plan(path, round_trip());
   const Plan read = read_plan(path);
-  EXPECT_EQ(read.variants[0].devices.size(), 3u);
+  EXPECT_EQ(read.main().variants[0].devices.size(), 3u);
   EXPECT_EQ(run(read)[0], numbers());
 }
 
@@ -102,10 +102,10 @@ TEST(SeveralDevices, SurviveAPlanFile) {
 TEST(SeveralDevices, AMissingWaitIsFoundBeforeAndDuringTheRun) {
   const Plan p = round_trip();
   int found = 0, refused = 0, waits = 0;
-  for (std::size_t i = 0; i < p.variants[0].steps.size(); ++i) {
-    if (p.variants[0].steps[i].kind != Step::Kind::wait) continue;
+  for (std::size_t i = 0; i < p.main().variants[0].steps.size(); ++i) {
+    if (p.main().variants[0].steps[i].kind != Step::Kind::wait) continue;
     Plan spoilt = p;
-    auto& steps = spoilt.variants[0].steps;
+    auto& steps = spoilt.main().variants[0].steps;
     steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
     found += refusal([&] { audited(spoilt); }).find("without waiting") != std::string::npos;
     const std::string said = refusal([&] { run(spoilt); });
@@ -129,8 +129,8 @@ TEST(SeveralDevices, PlansToBeJoinedHaveTheSameGroups) {
   const Plan cpu = compiled(backend("cpu"), true), far = compiled(far_backend(), true),
              alone = compiled(far_backend(), false);
   const Plan* same[] = {&cpu, &far};
-  EXPECT_EQ(movable_groups(same, 0).size(), cpu.variants[0].groups.size());
-  EXPECT_LT(alone.variants[0].groups.size(), far.variants[0].groups.size());
+  EXPECT_EQ(movable_groups(same, 0).size(), cpu.main().variants[0].groups.size());
+  EXPECT_LT(alone.main().variants[0].groups.size(), far.main().variants[0].groups.size());
   const Plan* other[] = {&cpu, &alone};
   EXPECT_THROW(movable_groups(other, 0), UserError);
 }
@@ -150,7 +150,7 @@ TEST(SeveralDevices, MemoryIsReportedForEach) {
 TEST(SeveralDevices, PlansThatNameWhatIsNotThereAreRefused) {
   const auto says = [](void (*spoil)(Variant&)) {
     Plan p = round_trip();
-    spoil(p.variants[0]);
+    spoil(p.main().variants[0]);
     return refusal([&] { run(p); });
   };
   const auto expect = [](const std::string& said, const char* part) {
@@ -203,7 +203,7 @@ TEST(CpuStream, EveryThreadHasScratchOfItsOwn) {
     std::vector<void*> found(many_chunks);
     const DeviceMemory at{reinterpret_cast<std::uintptr_t>(found.data()), 0};
     stream->reserve_scratch(scratch_bytes);
-    Launch launch{.entry = ProgramEntry{reinterpret_cast<std::uintptr_t>(&note_scratch)},
+    Launch launch{.entry = KernelHandle{reinterpret_cast<std::uintptr_t>(&note_scratch)},
                   .operands = std::span(&at, 1)};
     launch.chunks = many_chunks;
     launch.scratch_bytes = scratch_bytes;

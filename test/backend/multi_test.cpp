@@ -74,7 +74,7 @@ TEST(Multi, ComputesOnSeveralDevicesWhatTheReferenceDoes) {
     const Plan plan = compile(source(f), multi(), &report);
     EXPECT_EQ(plan.strategy, "multi");
     EXPECT_FALSE(plan.measured);
-    EXPECT_GT(plan.variants[0].devices.size(), 1u);
+    EXPECT_GT(plan.main().variants[0].devices.size(), 1u);
     EXPECT_EQ(report.whole, 3) << "the plans of both kinds of devices, and the joined one";
     EXPECT_EQ(std::ranges::count(report.ways, true, &WayReport::is_chosen), 1);
     expect_as_reference(f, plan, {wave({3, 4}, 5)});
@@ -108,14 +108,14 @@ TEST(Multi, APlanOfSeveralDevicesSurvivesAFile) {
   const auto path = std::filesystem::path(testing::TempDir()) / "multi.hone";
   write_plan(path, compile(source(f), multi()));
   const Plan read = read_plan(path);
-  EXPECT_GT(read.variants[0].devices.size(), 1u);
+  EXPECT_GT(read.main().variants[0].devices.size(), 1u);
   expect_as_reference(f, read, {wave({3, 4}, 5)});
 }
 
 TEST(Multi, TakesOfTheJoinedPlansWhatItUses) {
   const Plan plan = compile(source(branches(3, 6)), multi());
   std::vector<bool> used(plan.kernels.size(), false);
-  for_each_step(plan.variants[0].steps, [&](const Step& s) {
+  for_each_step(plan.main().variants[0].steps, [&](const Step& s) {
     if (s.kind == Step::Kind::launch) used.at(s.index) = true;
   });
   EXPECT_EQ(std::ranges::count(used, false), 0);
@@ -123,7 +123,7 @@ TEST(Multi, TakesOfTheJoinedPlansWhatItUses) {
 
 // Repeats the launches on the first device many times.
 void slow_down_first(Plan& plan) {
-  Variant& v = plan.variants[0];
+  Variant& v = plan.main().variants[0];
   std::vector<Step> all;
   for (const Step& s : v.steps)
     all.insert(all.end(), s.kind == Step::Kind::launch && s.device == 0 ? 2'000 : 1, s);
@@ -148,10 +148,10 @@ TEST(Multi, TheChoiceFollowsTheTime) {
     for (int attempt = 0; attempt < 12; ++attempt) {
       report = {};
       plan = compile(source(f), options, &report);
-      if (plan.variants[0].devices.size() == devices) break;
+      if (plan.main().variants[0].devices.size() == devices) break;
     }
     EXPECT_TRUE(plan.measured);
-    EXPECT_EQ(plan.variants[0].devices.size(), devices) << text_of(report);
+    EXPECT_EQ(plan.main().variants[0].devices.size(), devices) << text_of(report);
     ASSERT_GE(report.ways.size(), 2u);
     const auto chosen = std::ranges::find(report.ways, true, &WayReport::is_chosen);
     ASSERT_NE(chosen, report.ways.end());
@@ -170,7 +170,7 @@ TEST(Multi, AutoStaysOnOneDeviceWhereOthersAreSlower) {
   options.strategy = "auto";
   CompileReport report;
   const Plan plan = compile(source(f), options, &report);
-  EXPECT_EQ(plan.variants[0].devices.size(), 1u);
+  EXPECT_EQ(plan.main().variants[0].devices.size(), 1u);
   EXPECT_GE(report.ways.size(), 2u) << "others were timed";
   EXPECT_TRUE(report.ways[0].places.empty() && report.ways[0].is_chosen);
   expect_as_reference(f, plan, {wave({3, 4}, 5)});
@@ -180,7 +180,7 @@ TEST(Multi, AutoStaysOnOneDeviceWhereOthersAreSlower) {
 // overhead is small.
 constexpr std::int64_t slow_rows = 16'384;
 void slow_down_processor(Plan& plan) {
-  Variant& v = plan.variants[0];
+  Variant& v = plan.main().variants[0];
   if (v.devices.size() > 1 || v.devices[0].name != "cpu") return;
   std::vector<Step> all;
   for (const Step& s : v.steps) all.insert(all.end(), 8'000, s);
@@ -221,10 +221,10 @@ TEST(Multi, AutoTakesSeveralDevicesWhereTheyAreFaster) {
     const Paced pace({time_on_processor(f) * 2 / 3 / groups});
     report = {};
     plan = compile(source(f), auto_without_processor(), &report);
-    if (plan.variants[0].devices.size() > 1) break;
+    if (plan.main().variants[0].devices.size() > 1) break;
   }
   EXPECT_EQ(plan.strategy, "auto");
-  EXPECT_GT(plan.variants[0].devices.size(), 1u) << text_of(report);
+  EXPECT_GT(plan.main().variants[0].devices.size(), 1u) << text_of(report);
   EXPECT_FALSE(report.ways.at(0).is_chosen || report.ways.at(1).is_chosen) << text_of(report);
   expect_as_reference(f, plan, {wave({slow_rows, 4}, 5)});
 }
@@ -235,8 +235,8 @@ TEST(Multi, AutoStaysOnTheFastestDevice) {
   const Function f = chain(slow_rows, 4);
   CompileReport report;
   const Plan plan = compile(source(f), auto_without_processor(), &report);
-  ASSERT_EQ(plan.variants[0].devices.size(), 1u) << text_of(report);
-  EXPECT_EQ(plan.variants[0].devices[0].name, "far") << text_of(report);
+  ASSERT_EQ(plan.main().variants[0].devices.size(), 1u) << text_of(report);
+  EXPECT_EQ(plan.main().variants[0].devices[0].name, "far") << text_of(report);
   ASSERT_GE(report.ways.size(), 2u);
   EXPECT_EQ(report.ways[1].alone, "far");
   EXPECT_TRUE(report.ways[1].is_chosen) << text_of(report);
@@ -253,7 +253,7 @@ TEST(Multi, HasARowOfItsOwnInOptimize) {
   request.budget = 3;
   request.profile = true;
   const Optimized out = optimize(source(f), request);
-  for (const StrategyRecord& r : out.plan.strategies) {
+  for (const StrategyRecord& r : out.plan.main().strategies) {
     EXPECT_EQ(r.failure, "");
     EXPECT_GT(r.ms, 0) << r.name;
   }
@@ -272,7 +272,7 @@ TEST(Multi, UsesTheDevicesThatAreNamed) {
         CompileOptions options = multi(measures);
         options.devices = named;
         const Plan plan = compile(source(f), options);
-        const Variant& v = plan.variants[0];
+        const Variant& v = plan.main().variants[0];
         std::vector<int> launches(v.devices.size(), 0);
         for (const Step& s : v.steps)
           if (s.kind == Step::Kind::launch) ++launches.at(s.device);

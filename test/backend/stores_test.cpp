@@ -137,7 +137,7 @@ TEST_P(BackendConformance, StoredResultsAreWhereTheNextRunReads) {
       for (std::size_t i = 0; i < got.size(); ++i) {
         const Function::Result& r = s.f.results()[i];
         if (r.stored_to) {
-          EXPECT_EQ(plan->result_alias[i], static_cast<std::int32_t>(*r.stored_to));
+          EXPECT_EQ(plan->main().result_alias[i], static_cast<std::int32_t>(*r.stored_to));
           got[i] = state[*r.stored_to];
           session->bind_output(i, {got[i].dtype(), got[i].dims(), {}});
           continue;
@@ -159,7 +159,7 @@ TEST(StoredResults, AreKeptOnOneDevice) {
             std::string::npos);
   options.strategy = "auto";
   options.measure = true;
-  EXPECT_EQ(compile(source, options).result_alias, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(compile(source, options).main().result_alias, (std::vector<std::int32_t>{0, 1}));
 }
 
 }  // namespace hone::test

@@ -51,7 +51,7 @@ TEST(Timing, RoundsOfOptimizeCopyNothing) {
     request.budget = 30;
     const FarCounts before = far_counts();
     const Optimized out = optimize({"timing", {{{}, small()}}, {}}, request);
-    ASSERT_EQ(out.plan.strategies.at(0).failure, "");
+    ASSERT_EQ(out.plan.main().strategies.at(0).failure, "");
     const FarCounts after = far_counts();
     of_rounds[many] = {after.uploads - before.uploads, after.downloads - before.downloads,
                        after.launches - before.launches};
@@ -67,7 +67,7 @@ TEST(Timing, EvenOneLaunchIsReplayed) {
   CompileOptions options{.backend = &far_backend()};
   options.cache = false;
   const auto plan = std::make_shared<const Plan>(compile({"one", {{{}, small()}}, {}}, options));
-  ASSERT_EQ(plan->variants.at(0).steps.size(), 1);
+  ASSERT_EQ(plan->main().variants.at(0).steps.size(), 1);
   Session session(Executable::load(plan, open_far_device()), {.threads = 1});
   const Type type = f32({16, 8});
   const std::vector<Array> inputs = {random_array(type, 1), random_array(type, 2)};

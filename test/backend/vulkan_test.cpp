@@ -511,8 +511,8 @@ TEST(Vulkan, VectorsAreAsTheirElements) {
     const Value x = f.add_param({t, Shape({count})}, "x");
     f.add_result(t == DType::b1 ? ops::bit_not(x) : x * x, "y");
     const Plan plan = vulkan_plan(f);
-    ASSERT_EQ(plan.variants[0].steps.size(), 1u) << t;
-    const Step& step = plan.variants[0].steps[0];
+    ASSERT_EQ(plan.main().variants[0].steps.size(), 1u) << t;
+    const Step& step = plan.main().variants[0].steps[0];
     const PlanKernel& kernel = plan.kernels.at(step.index);
     const Binary& binary = plan.binaries.at(kernel.binary);
     vulkan::ShaderHeader header;
@@ -739,7 +739,7 @@ TEST(Vulkan, SharesModelsWithTheProcessor) {
     o.cache = false;
     auto plan = std::make_shared<const Plan>(compile(source_of(model), o));
     std::set<std::string> launched;
-    for (const Variant& v : plan->variants)
+    for (const Variant& v : plan->main().variants)
       for_each_step(v.steps, [&](const Step& s) {
         if (s.kind == Step::Kind::launch) launched.insert(v.devices[s.device].name);
       });

@@ -39,7 +39,7 @@ TEST_F(OptimizedModels, AreReadAgainComparedAndProved) {
   EXPECT_EQ(made.reading.judged, made.reading.nodes);
   EXPECT_EQ(made.bytes, static_cast<std::int64_t>(fs::file_size(file())));
   EXPECT_EQ(read_plan(file()).content, made.optimized.plan.content);
-  EXPECT_EQ(made.optimized.plan.strategies.size(), 2u);
+  EXPECT_EQ(made.optimized.plan.main().strategies.size(), 2u);
 }
 
 TEST_F(OptimizedModels, AreNotWrittenIfAStoredOutputDiffers) {

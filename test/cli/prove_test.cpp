@@ -97,9 +97,9 @@ std::vector<Change> changes() {
        [](Plan& p) { p.weights[0].data = flipped(p.weights[0].data, 0); }, false},
       {"an offset",
        [](Plan& p) {
-         for (Step& s : p.variants[0].steps)
+         for (Step& s : p.main().variants[0].steps)
            for (View& v : s.operands)
-             if (p.variants[0].buffers[v.buffer].kind == PlanBuffer::Kind::arena) {
+             if (p.main().variants[0].buffers[v.buffer].kind == PlanBuffer::Kind::arena) {
                v.offset = v.offset + Dim(64);
                return;
              }
@@ -108,15 +108,16 @@ std::vector<Change> changes() {
       {"the begin of a kernel's code",
        [](Plan& p) {
          const auto launch =
-             std::ranges::find(p.variants[0].steps, Step::Kind::launch, &Step::kind);
+             std::ranges::find(p.main().variants[0].steps, Step::Kind::launch, &Step::kind);
          Binary& b = p.binaries[p.kernels[launch->index].binary];
          for (std::size_t i = 0; i < 16; ++i) b.code[b.entries[0].offset + i] ^= std::byte{4};
        }},
       {"a guard",
        [](Plan& p) {
-         p.variants[0].guards = {{Guard::Kind::equal, p.params[0].type.shape.dims[0], Dim(3)}};
+         p.main().variants[0].guards = {
+             {Guard::Kind::equal, p.main().params[0].type.shape.dims[0], Dim(3)}};
        }},
-      {"a step that is left out", [](Plan& p) { p.variants[0].steps.pop_back(); }},
+      {"a step that is left out", [](Plan& p) { p.main().variants[0].steps.pop_back(); }},
   };
 }
 
@@ -148,15 +149,15 @@ TEST_F(Proved, AChangeIsFoundByItsResults) {
 TEST_F(Proved, TheContentsCountWhatIsAskedOfInputs) {
   Plan p;
   const Dim n = Dim::symbol("n", 1, 64), m = Dim::symbol("m", 1, 64);
-  p.params.push_back({"x", Type(DType::f32, {n, m}), false, {}});
-  p.checks.push_back({n, m, "sizes differ"});
+  p.main().params.push_back({"x", Type(DType::f32, {n, m}), false, {}});
+  p.main().checks.push_back({n, m, "sizes differ"});
   const std::vector<std::function<void(Plan&)>> all = {
       [](Plan&) {},
-      [](Plan& q) { q.checks.clear(); },
-      [&](Plan& q) { q.params[0].type.shape.dims[1] = Dim::symbol("m", 1, 65); },
-      [](Plan& q) { q.params[0].name = "y"; },
-      [](Plan& q) { q.params[0].donated = true; },
-      [](Plan& q) { q.params[0].required = Array::zeros(DType::f32, {1, 1}); },
+      [](Plan& q) { q.main().checks.clear(); },
+      [&](Plan& q) { q.main().params[0].type.shape.dims[1] = Dim::symbol("m", 1, 65); },
+      [](Plan& q) { q.main().params[0].name = "y"; },
+      [](Plan& q) { q.main().params[0].donated = true; },
+      [](Plan& q) { q.main().params[0].required = Array::zeros(DType::f32, {1, 1}); },
   };
   std::set<std::string> seen;
   for (const auto& change : all) {
@@ -170,8 +171,8 @@ TEST_F(Proved, TheContentsCountWhatIsAskedOfInputs) {
 TEST_F(Proved, TheFirstDifferenceIsNamed) {
   Plan p = *plan_;
   p.content.reset();
-  p.self_tests[0].results[0].values[0] += 1;
-  p.self_tests[0].results[0].digest.low ^= 1;
+  p.main().self_tests[0].results[0].values[0] += 1;
+  p.main().self_tests[0].results[0].digest.low ^= 1;
   write_plan(file(), p);
   const test::Finished done = test::finish({HONE_RUN, "--selftest", file()});
   EXPECT_EQ(done.code, 1) << done.text;
@@ -181,7 +182,7 @@ TEST_F(Proved, TheFirstDifferenceIsNamed) {
 
 TEST_F(Proved, TimesOfAPlanThatFailsAreNotTold) {
   Plan p = *plan_;
-  p.self_tests[0].results[0].digest.low ^= 1;
+  p.main().self_tests[0].results[0].digest.low ^= 1;
   write_plan(file(), p);
   std::vector<std::string> words = {file(), "--duration", "0.01", "--json"};
   std::vector<char*> argv;
@@ -199,7 +200,7 @@ TEST_F(Proved, TimesOfAPlanThatFailsAreNotTold) {
 
 TEST_F(Proved, APlanWithoutSelfTestsSaysSo) {
   Plan p = *plan_;
-  p.self_tests.clear();
+  p.main().self_tests.clear();
   write_plan(file(), p);
   const test::Finished done = test::finish({HONE_RUN, "--selftest", file()});
   EXPECT_EQ(done.code, 1) << done.text;
@@ -218,9 +219,9 @@ Plan rows_of_a_table() {
 TEST_F(Proved, IndicesAreMadeSmallUntilThePlanTakesThem) {
   Plan p = rows_of_a_table();
   record_self_tests(p, {});
-  ASSERT_EQ(p.self_tests.size(), 1u);
-  EXPECT_EQ(p.self_tests[0].missing, "");
-  EXPECT_EQ(p.self_tests[0].inputs[1].high, 1);
+  ASSERT_EQ(p.main().self_tests.size(), 1u);
+  EXPECT_EQ(p.main().self_tests[0].missing, "");
+  EXPECT_EQ(p.main().self_tests[0].inputs[1].high, 1);
   write_proved(file(), p, command);
 }
 
@@ -240,7 +241,7 @@ TEST_F(Proved, BothBranchesAreTaken) {
   Plan p = compile({"branches", {{{}, f}}, {}}, {.strategy = "cpu"});
   record_self_tests(p, {});
   std::array<std::set<bool>, 2> is_exp;  // of each result, in all sets
-  for (const SelfTest& t : p.self_tests) {
+  for (const SelfTest& t : p.main().self_tests) {
     const double first = self_test_array(t.inputs.at(0)).real(0);
     for (std::size_t r = 0; r < 2; ++r)
       is_exp[r].insert(std::abs(t.results.at(r).values.at(0) - std::exp(first)) < 1e-5);
@@ -255,7 +256,7 @@ TEST_F(Proved, SmallSamplesAreUsedAsTheyAre) {
   const std::vector<std::vector<Array>> samples = {
       {Array::zeros(DType::f32, {2, 3}), Array::from_ints(std::vector<std::int64_t>{1, 0, 0, 1})}};
   record_self_tests(p, samples);
-  EXPECT_EQ(p.self_tests.at(0).inputs.at(1).given, samples[0][1]);
+  EXPECT_EQ(p.main().self_tests.at(0).inputs.at(1).given, samples[0][1]);
   write_proved(file(), p, command);
 }
 
@@ -263,23 +264,23 @@ TEST_F(Proved, SmallSamplesAreUsedAsTheyAre) {
 // the best: the others are tested alone.
 TEST_F(Proved, VariantsForAWorseTargetMayHaveOtherRanges) {
   Plan p = *plan_;
-  const Dim batch = p.params[0].type.shape.dims[0];
+  const Dim batch = p.main().params[0].type.shape.dims[0];
   for (const Guard::Kind kind : {Guard::Kind::less_equal, Guard::Kind::greater}) {
-    Variant& worse = p.variants.emplace_back(p.variants[0]);
+    Variant& worse = p.main().variants.emplace_back(p.main().variants[0]);
     worse.devices[0].target = "any";
     worse.guards = {{kind, batch, 3}};
   }
   record_self_tests(p, {});
-  for (const SelfTest& t : p.self_tests) EXPECT_EQ(t.missing, "") << t.variant;
+  for (const SelfTest& t : p.main().self_tests) EXPECT_EQ(t.missing, "") << t.variant;
   write_proved(file(), p, command);
 }
 
 TEST_F(Proved, AVariantThatRefusesAllInputsSaysThatItHasNone) {
   Plan p = rows_of_a_table();
   Step never{.kind = Step::Kind::refuse, .name = "not today"};
-  p.variants[0].steps.insert(p.variants[0].steps.begin(), never);
+  p.main().variants[0].steps.insert(p.main().variants[0].steps.begin(), never);
   record_self_tests(p, {});
-  EXPECT_EQ(p.self_tests.at(0).missing, "not today");
+  EXPECT_EQ(p.main().self_tests.at(0).missing, "not today");
   write_proved(file(), p, command);
   const test::Finished done = test::finish({HONE_RUN, "--selftest", file()});
   EXPECT_EQ(done.code, 1);

@@ -54,12 +54,13 @@ class Served : public ::testing::Test {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const fs::path in = cache_.directory() / cat("input_", i, ".npy");
       write_npy(in, inputs[i]);
-      command.insert(command.end(), {"-i", cat(plan.params[i].name, "=", in.string())});
+      command.insert(command.end(), {"-i", cat(plan.main().params[i].name, "=", in.string())});
     }
     const Finished f = finish(command);
     EXPECT_EQ(f.code, 0) << f.text;
     std::vector<Array> results;
-    for (const PlanParam& r : plan.results) results.push_back(read_npy(out / (r.name + ".npy")));
+    for (const PlanParam& r : plan.main().results)
+      results.push_back(read_npy(out / (r.name + ".npy")));
     return results;
   }
 

@@ -74,7 +74,7 @@ Function plain_attention(std::int64_t length) {
 
 std::vector<std::string> group_names(const Plan& plan, std::string_view word) {
   std::vector<std::string> out;
-  for (const GroupRecord& g : plan.variants.at(0).groups)
+  for (const GroupRecord& g : plan.main().variants.at(0).groups)
     if (g.name.find(word) != std::string::npos) out.push_back(g.name);
   return out;
 }
@@ -99,8 +99,8 @@ TEST(CompileAttention, TakesMemoryThatGrowsWithTheLength) {
   for (std::int64_t length : {1024, 2048, 4096}) {
     const Plan plan = compile({"attention", {{{}, plain_attention(length)}}, {}},
                               {.strategy = "cpu", .verification = Verification::none});
-    EXPECT_EQ(plan.variants.at(0).groups.at(0).chosen, "attention");
-    bytes.push_back(plan.variants.at(0).devices[0].arena_bytes.number());
+    EXPECT_EQ(plan.main().variants.at(0).groups.at(0).chosen, "attention");
+    bytes.push_back(plan.main().variants.at(0).devices[0].arena_bytes.number());
   }
   std::cout << "arena at 1024, 2048, 4096: " << bytes[0] << ", " << bytes[1] << ", " << bytes[2]
             << " bytes\n";

@@ -59,7 +59,7 @@ Source source_with(const Function& f) { return {"built", {{{}, f}}, {}}; }
 
 std::vector<const CandidateRecord*> refused(const Plan& plan) {
   std::vector<const CandidateRecord*> out;
-  for (const GroupRecord& g : plan.variants[0].groups)
+  for (const GroupRecord& g : plan.main().variants[0].groups)
     for (const CandidateRecord& c : g.candidates())
       if (!c.refused.empty()) out.push_back(&c);
   return out;
@@ -75,7 +75,7 @@ void expect_runs_in_nests(std::unique_ptr<Target> (*target)(std::string_view),
     const Plan plan = compile(
         source_with(f), {.strategy = std::string(b.name), .backend = &b, .verification = level});
     bool has_nest = false;
-    for (const GroupRecord& g : plan.variants[0].groups) has_nest |= g.chosen == "nest";
+    for (const GroupRecord& g : plan.main().variants[0].groups) has_nest |= g.chosen == "nest";
     EXPECT_TRUE(has_nest);
     ASSERT_FALSE(refused(plan).empty());
     EXPECT_NE(refused(plan)[0]->refused.find(reason), std::string::npos)
@@ -165,9 +165,9 @@ TEST(Times, AreRememberedBetweenCompilations) {
   const Plan a = measured(source, nullptr, first), b = measured(source, nullptr, second);
   EXPECT_GT(first.measure_ms, 0);
   EXPECT_EQ(second.measure_ms, 0);
-  ASSERT_EQ(a.variants[0].groups.size(), b.variants[0].groups.size());
-  for (std::size_t i = 0; i < a.variants[0].groups.size(); ++i) {
-    const GroupRecord &x = a.variants[0].groups[i], &y = b.variants[0].groups[i];
+  ASSERT_EQ(a.main().variants[0].groups.size(), b.main().variants[0].groups.size());
+  for (std::size_t i = 0; i < a.main().variants[0].groups.size(); ++i) {
+    const GroupRecord &x = a.main().variants[0].groups[i], &y = b.main().variants[0].groups[i];
     EXPECT_EQ(x.chosen, y.chosen);
     if (x.reason == "measured") {
       EXPECT_EQ(y.reason, "measured before");
@@ -175,9 +175,9 @@ TEST(Times, AreRememberedBetweenCompilations) {
   }
   // The winner is also chosen when a compilation does not measure.
   const Plan c = compile(source, {.threads = 1});
-  EXPECT_EQ(c.variants[0].groups[0].chosen, a.variants[0].groups[0].chosen);
+  EXPECT_EQ(c.main().variants[0].groups[0].chosen, a.main().variants[0].groups[0].chosen);
   // Times measured with another number of threads are not used.
-  EXPECT_EQ(compile(source, {.threads = 2}).variants[0].groups[0].reason, "predicted");
+  EXPECT_EQ(compile(source, {.threads = 2}).main().variants[0].groups[0].reason, "predicted");
 }
 
 TEST(Times, ABrokenEntryIsMeasuredAgain) {
@@ -199,7 +199,7 @@ TEST(Times, NothingIsMeasuredWithoutTime) {
   EmptyCache cache;
   CompileReport report;
   const Plan plan = measured(source_with(matmul_softmax()), nullptr, report, 0);
-  for (const GroupRecord& g : plan.variants[0].groups) {
+  for (const GroupRecord& g : plan.main().variants[0].groups) {
     EXPECT_NE(g.reason, "measured");
     for (const CandidateRecord& c : g.candidates()) EXPECT_LT(c.ms, 0);
   }
@@ -263,7 +263,7 @@ TEST(Tuning, TheFastestFormIsKept) {
     const Plan plan =
         compile(source_with(f),
                 {.backend = &b, .measure = measure, .tune = measure, .budget = 10, .threads = 1});
-    return plan.variants[0].groups[0].chosen;
+    return plan.main().variants[0].groups[0].chosen;
   };
   EXPECT_EQ(chosen(false), "nest");
   for (int attempt = 0; attempt < 10 && chosen(true) != "nest form=1"; ++attempt) {
@@ -288,16 +288,18 @@ TEST(Optimize, IsQuickTheSecondTime) {
   request.rounds = 6;
   const Optimized first = optimize(source, request), second = optimize(source, request);
   // Strategies that do not apply to this machine are left out.
-  ASSERT_EQ(first.plan.strategies.size(),
+  ASSERT_EQ(first.plan.main().strategies.size(),
             static_cast<std::size_t>(std::ranges::count_if(
                 strategies(), [](std::string_view s) { return absence_of(s).empty(); })));
-  for (std::size_t i = 0; i < first.plan.strategies.size(); ++i) {
-    const StrategyRecord &a = first.plan.strategies[i], &b = second.plan.strategies[i];
+  for (std::size_t i = 0; i < first.plan.main().strategies.size(); ++i) {
+    const StrategyRecord &a = first.plan.main().strategies[i],
+                         &b = second.plan.main().strategies[i];
     EXPECT_EQ(a.max_error, b.max_error) << a.name;
     EXPECT_EQ(a.error_limit, b.error_limit) << a.name;
     EXPECT_EQ(first.errors[i].size(), second.errors[i].size()) << a.name;
   }
-  for (const GroupRecord& g : second.plan.variants[0].groups) EXPECT_NE(g.reason, "measured");
+  for (const GroupRecord& g : second.plan.main().variants[0].groups)
+    EXPECT_NE(g.reason, "measured");
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST(Compile, UpdatesADonatedParameterInPlace) {
   write_plan(file, compiled);
   for (bool from_file : {false, true}) {
     auto plan = std::make_shared<const Plan>(from_file ? read_plan(file) : compiled);
-    ASSERT_EQ(plan->result_alias.at(0), 0);
+    ASSERT_EQ(plan->main().result_alias.at(0), 0);
     std::unique_ptr<Session> session = session_of(plan);
     Array w = ramp({64, 32}), g = ramp({64, 32}, 0.5);
     alignas(64) static float memory[64 * 32];
@@ -75,7 +75,7 @@ TEST(Compile, RowOperationsAndActivationsAreOneLaunch) {
   auto count = [&](const std::function<Value(Function&)>& build) {
     Function f;
     f.add_result(build(f), "y");
-    return launches(compile(built(f), {.strategy = "cpu"}).variants[0].steps);
+    return launches(compile(built(f), {.strategy = "cpu"}).main().variants[0].steps);
   };
   EXPECT_EQ(1, count([&](Function& f) {
               return ops::softmax(f.add_param(f32(shape), "x"), {{"axis", 1}});
@@ -142,7 +142,7 @@ TEST(Compile, TwentyThousandLaunchesNeedLittleStack) {
     const fs::path file = cache.directory() / "long.hone";
     write_plan(file, compile(built(f), options));
     auto plan = std::make_shared<const Plan>(read_plan(file));
-    EXPECT_GE(launches(plan->variants[0].steps), 20'000);
+    EXPECT_GE(launches(plan->main().variants[0].steps), 20'000);
     const Array input = ramp({4}, 1);  // 0, 1, 2, 3: the maximum of each number and its negative
     EXPECT_EQ(session_of(plan)->run(std::vector{input})[0], input);
   };
@@ -179,7 +179,7 @@ TEST(Compile, PreparesWeightsWhereTheLeastSizesMakeNoSense) {
   const Source source{"least", {{{{Guard::Kind::greater, n, 400}}, f}}, {}};
   const auto plan = std::make_shared<const Plan>(compile(source, options));
   ASSERT_FALSE(plan->prepared.empty());
-  const Dim arena = plan->variants[0].devices[0].arena_bytes;
+  const Dim arena = plan->main().variants[0].devices[0].arena_bytes;
   EXPECT_LT(arena.eval([](std::string_view) { return 1; }), 0) << arena;
   const std::vector<Array> inputs = {ramp({500}), ramp({128, 256})};
   const std::vector<Array> got = session_of(plan)->run(inputs);

@@ -123,7 +123,7 @@ TEST(DumpOfBranches, TellsWhetherTheBranchWasTaken) {
     const std::vector<Array> got = session->run(set.inputs);
     std::set<std::string> computed;
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const std::string& name = session->executable().plan().results[i].name;
+      const std::string& name = session->executable().plan().main().results[i].name;
       if (!name.ends_with(dump_flag)) continue;
       if (got[i].integer(0) != 0) {
         computed.insert(name);

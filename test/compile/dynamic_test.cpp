@@ -238,13 +238,13 @@ TEST(Dynamic, MemoryIsPlannedAtTheBound) {
   EmptyCache cache;
   const Dim n = Dim::symbol("n", 1, 1 << 20);
   const Plan plan = compile(dynamic(first_of(n)), {.strategy = "cpu"});
-  ASSERT_EQ(plan.variants[0].measured.size(), 1u);
-  EXPECT_EQ(plan.variants[0].measured[0].most, n);
-  for (const PlanBuffer& b : plan.variants[0].buffers) {
+  ASSERT_EQ(plan.main().variants[0].measured.size(), 1u);
+  EXPECT_EQ(plan.main().variants[0].measured[0].most, n);
+  for (const PlanBuffer& b : plan.main().variants[0].buffers) {
     EXPECT_FALSE(holds_symbol(b.bytes, "count.n"));
     EXPECT_FALSE(holds_symbol(b.offset, "count.n"));
   }
-  EXPECT_FALSE(holds_symbol(plan.variants[0].devices[0].arena_bytes, "count.n"));
+  EXPECT_FALSE(holds_symbol(plan.main().variants[0].devices[0].arena_bytes, "count.n"));
 }
 
 // Only the strides of the last columns depend on the number of columns.
@@ -258,10 +258,10 @@ TEST(Dynamic, AKernelIsForAllSizesOfItsVariant) {
       {}};
   CompileReport report;
   const Plan plan = compile(source, {.strategy = "cpu", .keep = true}, &report);
-  ASSERT_EQ(plan.variants.size(), 2u);
+  ASSERT_EQ(plan.main().variants.size(), 2u);
   int found = 0;
   for (const bool is_large : {false, true})
-    for_each_step(plan.variants[is_large].steps, [&](const Step& s) {
+    for_each_step(plan.main().variants[is_large].steps, [&](const Step& s) {
       if (s.kind != Step::Kind::launch) return;
       for (const Dim& size : report.kernels_made.at(s.index).sizes) {
         if (size.name() != "n") continue;

@@ -244,7 +244,9 @@ TEST(Verification, OfALargeKernelFindsWhatIsWrong) {
     f.add_result(op(y), "y");
     return f;
   };
-  const auto chosen = [&](const Op& op) { return compiled(build(op)).variants[0].groups.at(0); };
+  const auto chosen = [&](const Op& op) {
+    return compiled(build(op)).main().variants[0].groups.at(0);
+  };
   EXPECT_EQ(chosen(ops::neg).chosen, "generated");
   exchange_code(cache, build(ops::neg), build(ops::tanh));
   const GroupRecord group = chosen(ops::neg);
@@ -363,12 +365,12 @@ TEST(NoInputs, StillGiveAPlanOfVerifiedKernels) {
   EXPECT_EQ(out.tried.left_out, out.not_run);
   EXPECT_TRUE(out.tried.inputs.empty());
   EXPECT_GT(out.tried.kernels + out.tried.kernels_before, 0);
-  for (const StrategyRecord& r : out.plan.strategies)
+  for (const StrategyRecord& r : out.plan.main().strategies)
     EXPECT_TRUE(r.failure.empty() || r.failure.starts_with("skipped")) << r.name << r.failure;
-  const auto chosen = std::ranges::find(out.plan.strategies, true, &StrategyRecord::chosen);
-  ASSERT_NE(chosen, out.plan.strategies.end());
+  const auto chosen = std::ranges::find(out.plan.main().strategies, true, &StrategyRecord::chosen);
+  ASSERT_NE(chosen, out.plan.main().strategies.end());
   EXPECT_EQ(chosen->name, "auto");
-  for (const SelfTest& t : out.plan.self_tests) EXPECT_NE(t.missing, "");
+  for (const SelfTest& t : out.plan.main().self_tests) EXPECT_NE(t.missing, "");
 }
 
 // ---- sizes

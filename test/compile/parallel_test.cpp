@@ -20,7 +20,7 @@ Plan plan_of(const Function& f) {
 
 std::int64_t most_chunks(const Plan& plan) {
   std::int64_t most = 0;
-  for (const Step& s : plan.variants[0].steps)
+  for (const Step& s : plan.main().variants[0].steps)
     if (s.kind == Step::Kind::launch) most = std::max(most, s.chunks.number());
   return most;
 }
@@ -109,7 +109,7 @@ TEST(Parallel, EveryPartOfALongSoftmax) {
   Function f;
   f.add_result(ops::softmax(f.add_param(f32({1, 1 << 20}), "x"), {{"axis", 1}}), "y");
   const Plan plan = plan_of(f);
-  const Variant& v = plan.variants[0];
+  const Variant& v = plan.main().variants[0];
   int long_ones = 0;
   for (const Step& s : v.steps)
     if (s.kind == Step::Kind::launch && s.operands[0].dims == Dims{1, 1 << 20}) {
@@ -135,7 +135,7 @@ TEST(Parallel, PlacesOfExtremes) {
 TEST(Parallel, SmallReductionsStayOneKernel) {
   Function f;
   f.add_result(reduce_axes(ops::reduce_sum, f.add_param(f32({1000}), "x"), {0}), "y");
-  EXPECT_EQ(plan_of(f).variants[0].steps.size(), 1u);
+  EXPECT_EQ(plan_of(f).main().variants[0].steps.size(), 1u);
 }
 
 TEST(Parallel, ScattersDivideTheirRows) {

@@ -165,7 +165,7 @@ TEST(Keep, FunctionsRulesGroupsAndKernelsOnRequest) {
   for (const PassRecord& r : v.passes)
     for (const RuleLog::Firing& f : r.rules.firings) fired.insert(f.rule);
   EXPECT_TRUE(fired.contains("raise-softmax"));
-  ASSERT_EQ(v.groups.size(), plan.variants[0].groups.size());
+  ASSERT_EQ(v.groups.size(), plan.main().variants[0].groups.size());
   std::set<NodeId> grouped;
   for (const auto& nodes : v.groups)
     for (NodeId n : nodes) EXPECT_TRUE(grouped.insert(n).second) << "in two groups: " << n;
@@ -178,7 +178,7 @@ TEST(Profile, CountsAndTimesEveryStep) {
   Array x = Array::zeros(DType::f32, {4, 40});
   Profile p = profile(Executable::load(plan, open_device("cpu")), {x}, {.runs = 7, .threads = 1});
   std::vector<const Step*> steps;
-  for_each_step(plan->variants[0].steps, [&](const Step& s) { steps.push_back(&s); });
+  for_each_step(plan->main().variants[0].steps, [&](const Step& s) { steps.push_back(&s); });
   ASSERT_EQ(p.steps.size(), steps.size());
   EXPECT_EQ(p.runs, 7);
   EXPECT_EQ(p.threads, 1);

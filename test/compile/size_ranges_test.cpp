@@ -133,18 +133,18 @@ TEST(SizeRanges, ServeSmallAndLargeSizesByOtherCandidates) {
   const Function f = product(4096, 16);
   const Source source = {"built", {{{}, f}}, {}};
   Plan plan;
-  for (int attempt = 0; attempt < 5 && plan.variants.size() != 2; ++attempt)
+  for (int attempt = 0; attempt < 5 && plan.main().variants.size() != 2; ++attempt)
     plan = compile(source, {.backend = &b,
                             .verification = Verification::model,
                             .measure = true,
                             .budget = 10,
                             .threads = 1,
                             .cache = false});
-  ASSERT_EQ(plan.variants.size(), 2u);
-  EXPECT_EQ(plan.variants[0].groups[0].chosen, "nest");
-  EXPECT_EQ(plan.variants[1].groups[0].chosen, "generated");
+  ASSERT_EQ(plan.main().variants.size(), 2u);
+  EXPECT_EQ(plan.main().variants[0].groups[0].chosen, "nest");
+  EXPECT_EQ(plan.main().variants[1].groups[0].chosen, "generated");
   const auto session = session_of(std::make_shared<const Plan>(plan));
-  const Guard& last = plan.variants[0].guards.back();
+  const Guard& last = plan.main().variants[0].guards.back();
   const std::int64_t limit = last.b.number();
   for (std::int64_t n : {std::int64_t{16}, limit, limit + 1, std::int64_t{300}}) {
     const std::vector<Array> inputs = {sample_array(f32({n, 96}), {}, Fill::random, 1),

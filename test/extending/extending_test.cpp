@@ -127,7 +127,7 @@ TEST(Extending, ThePlanOfTheBackendHoldsItsCode) {
   ASSERT_EQ(plan.kernels.size(), 1u);
   const Binary& b = plan.binaries.at(plan.kernels[0].binary);
   EXPECT_EQ(b.target, "text");
-  EXPECT_EQ(plan.variants[0].devices[0].target, "text");
+  EXPECT_EQ(plan.main().variants[0].devices[0].target, "text");
   const std::string text(reinterpret_cast<const char*>(b.code.data()), b.code.size());
   EXPECT_EQ(print(parse_kernel(text)), text);
 }

@@ -106,7 +106,7 @@ class FarEvent final : public Event {
   Clock clock;
 };
 
-class FarProgram final : public Program {
+class FarProgram final : public LoadedCode {
  public:
   struct Entry {
     explicit Entry(Kernel k) : kernel(std::move(k)), interpreter(kernel) {}
@@ -127,10 +127,10 @@ class FarProgram final : public Program {
       }
     }
   }
-  ProgramEntry entry(std::string_view name) const override {
+  KernelHandle entry(std::string_view name) const override {
     const auto it = entries_.find(name);
     if (it == entries_.end()) throw UserError("far: has no kernel '", name, "'");
-    return ProgramEntry{reinterpret_cast<std::uintptr_t>(it->second.get())};
+    return KernelHandle{reinterpret_cast<std::uintptr_t>(it->second.get())};
   }
   std::size_t bytes() const override { return bytes_; }
 
@@ -394,8 +394,8 @@ class FarDevice final : public Device {
   }
   DeviceMemory alloc(std::size_t bytes) override { return memory_->alloc(bytes); }
   void free(DeviceMemory m, std::size_t) noexcept override { memory_->free(m); }
-  std::unique_ptr<Program> load(std::span<const Binary* const> binaries,
-                                std::string_view where) override {
+  std::unique_ptr<LoadedCode> load(std::span<const Binary* const> binaries,
+                                   std::string_view where) override {
     return std::make_unique<FarProgram>(binaries, where);
   }
   using Device::bind;

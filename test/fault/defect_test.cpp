@@ -23,7 +23,8 @@ CompileOptions plain() { return {.strategy = "cpu", .threads = 1, .cache = false
 
 std::size_t launches_in(const Plan& plan) {
   std::size_t n = 0;
-  for_each_step(plan.variants[0].steps, [&](const Step& s) { n += s.kind == Step::Kind::launch; });
+  for_each_step(plan.main().variants[0].steps,
+                [&](const Step& s) { n += s.kind == Step::Kind::launch; });
   return n;
 }
 
@@ -47,7 +48,7 @@ TEST(Defect, N01_TheOptimizedPlanIsAnotherAndRuns) {
     if (p.name != "expand" && !p.is_needed) bare.passes.off.emplace_back(p.name);
   const Plan slow = compile(m.source, bare), fast = compile(m.source, plain());
   EXPECT_LT(launches_in(fast), launches_in(slow));
-  EXPECT_NE(variant_text(fast.variants[0]), variant_text(slow.variants[0]));
+  EXPECT_NE(variant_text(fast.main().variants[0]), variant_text(slow.main().variants[0]));
   const auto session = session_of(std::make_shared<const Plan>(fast));
   session->run(m.inputs[0]);
   EXPECT_EQ(session->counters().launches, static_cast<std::int64_t>(launches_in(fast)));
@@ -78,7 +79,7 @@ TEST(Defect, N02_AWrongPlanHasNoRowOfTimes) {
     try {
       out = optimize(m.source, request);
       ASSERT_FALSE(is_wrong) << "a wrong plan was handed out";
-      const StrategyRecord& row = out.plan.strategies[1];
+      const StrategyRecord& row = out.plan.main().strategies[1];
       EXPECT_GT(row.ms, 0);
       EXPECT_GE(row.max_error, 0);
       EXPECT_LE(row.max_error, row.error_limit);
@@ -213,7 +214,7 @@ TEST(Defect, N11_NoTimeIsShownThatWasNotMeasured) {
   const SmallModel m = small_models()[2];
   const Plan predicted = compile(m.source, {.strategy = "auto", .threads = 1, .cache = false});
   EXPECT_FALSE(predicted.measured);
-  for (const GroupRecord& g : predicted.variants[0].groups) {
+  for (const GroupRecord& g : predicted.main().variants[0].groups) {
     EXPECT_TRUE(g.reason == "predicted" || g.reason == "only candidate") << g.reason;
     for (const CandidateRecord& c : g.candidates()) EXPECT_EQ(c.ms, -1) << c.name;
   }
@@ -224,7 +225,7 @@ TEST(Defect, N11_NoTimeIsShownThatWasNotMeasured) {
   const Optimized a = optimize(m.source, request), b = optimize(m.source, request);
   for (std::size_t i = 0; i < 3; ++i) {
     ASSERT_FALSE(a.times[i].empty());
-    EXPECT_EQ(a.plan.strategies[i].ms, median_interval(a.times[i]).median);
+    EXPECT_EQ(a.plan.main().strategies[i].ms, median_interval(a.times[i]).median);
     EXPECT_NE(a.times[i], b.times[i]) << "two runs of a clock agree to the last bit";
   }
 }

@@ -16,7 +16,7 @@ Fault wrong(std::string name, std::string what, std::function<bool(Plan&, Varian
   f.name = "plan-" + std::move(name);
   f.what = std::move(what);
   f.break_plan = [change](Plan& p) {
-    for (Variant& v : p.variants)
+    for (Variant& v : p.main().variants)
       if (change(p, v)) return true;
     return false;
   };
@@ -141,25 +141,27 @@ void add_memory(std::vector<Fault>& all) {
       }));
   all.push_back(wrong("alias-read-later", "a result lies in a parameter that is still read",
                       [](Plan& p, Variant& v) {
-                        for (std::size_t i = 0; i < p.params.size(); ++i)
-                          for (std::size_t r = 0; r < p.results.size(); ++r)
-                            if (p.params[i].type == p.results[r].type && p.result_alias[r] < 0) {
-                              p.params[i].donated = true;
-                              p.result_alias[r] = static_cast<std::int32_t>(i);
+                        for (std::size_t i = 0; i < p.main().params.size(); ++i)
+                          for (std::size_t r = 0; r < p.main().results.size(); ++r)
+                            if (p.main().params[i].type == p.main().results[r].type &&
+                                p.main().result_alias[r] < 0) {
+                              p.main().params[i].donated = true;
+                              p.main().result_alias[r] = static_cast<std::int32_t>(i);
                               static_cast<void>(v);
                               return true;
                             }
                         return false;
                       }));
-  all.push_back(wrong("alias-not-donated", "a result lies in a parameter that the caller keeps",
-                      [](Plan& p, Variant&) {
-                        for (std::size_t r = 0; r < p.results.size(); ++r)
-                          if (p.result_alias[r] >= 0) {
-                            p.params[static_cast<std::size_t>(p.result_alias[r])].donated = false;
-                            return true;
-                          }
-                        return false;
-                      }));
+  all.push_back(wrong(
+      "alias-not-donated", "a result lies in a parameter that the caller keeps",
+      [](Plan& p, Variant&) {
+        for (std::size_t r = 0; r < p.main().results.size(); ++r)
+          if (p.main().result_alias[r] >= 0) {
+            p.main().params[static_cast<std::size_t>(p.main().result_alias[r])].donated = false;
+            return true;
+          }
+        return false;
+      }));
 }
 
 // Whether the step copies a parameter to the result that shares its memory; the parameter is
@@ -168,7 +170,7 @@ bool is_taken_over(const Plan& p, const Variant& v, const Step& s) {
   if (s.kind != Step::Kind::copy) return false;
   const PlanBuffer &from = v.buffers[s.operands[0].buffer], &to = v.buffers[s.operands[1].buffer];
   return from.kind == Kind::param && to.kind == Kind::result &&
-         p.result_alias[to.index] == static_cast<std::int32_t>(from.index);
+         p.main().result_alias[to.index] == static_cast<std::int32_t>(from.index);
 }
 
 void add_updates(std::vector<Fault>& all) {
@@ -189,7 +191,7 @@ void add_updates(std::vector<Fault>& all) {
                         for (std::size_t i = 0; i < v.steps.size(); ++i)
                           if (is_taken_over(p, v, v.steps[i])) {
                             v.steps.erase(v.steps.begin() + static_cast<std::ptrdiff_t>(i));
-                            p.result_alias.assign(p.result_alias.size(), -1);
+                            p.main().result_alias.assign(p.main().result_alias.size(), -1);
                             return true;
                           }
                         return false;
@@ -415,7 +417,7 @@ void add_data(std::vector<Fault>& all) {
                         return false;
                       }));
   all.push_back(wrong("guard-never", "no size satisfies the guards", [](Plan& p, Variant& v) {
-    if (p.params.empty()) return false;
+    if (p.main().params.empty()) return false;
     v.guards.push_back({Guard::Kind::equal, Dim(0), Dim(1)});
     return true;
   }));

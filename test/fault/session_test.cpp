@@ -28,8 +28,8 @@ class FaultyDevice : public Device, public std::enable_shared_from_this<FaultyDe
   }
   DeviceMemory alloc(std::size_t bytes) override { return good_->alloc(bytes); }
   void free(DeviceMemory m, std::size_t bytes) noexcept override { good_->free(m, bytes); }
-  std::unique_ptr<Program> load(std::span<const Binary* const> binaries,
-                                std::string_view where) override {
+  std::unique_ptr<LoadedCode> load(std::span<const Binary* const> binaries,
+                                   std::string_view where) override {
     return good_->load(binaries, where);
   }
   std::string why_missing(std::string_view library) override { return good_->why_missing(library); }
@@ -129,7 +129,7 @@ class StaleStream final : public Stream {
  private:
   const StaleAddressDevice& device_;
   std::unique_ptr<Stream> good_;
-  std::map<std::pair<ProgramEntry, std::int64_t>, std::vector<DeviceMemory>> kept_;
+  std::map<std::pair<KernelHandle, std::int64_t>, std::vector<DeviceMemory>> kept_;
 };
 
 std::unique_ptr<Stream> StaleAddressDevice::open_stream(std::shared_ptr<ThreadPool> pool,

@@ -313,8 +313,8 @@ TEST(MissingLibrary, IsReplacedInAPlanOfAuto) {
            if (made != "with a library") return made;
            const auto plan = std::make_shared<const Plan>(read_plan(file));
            std::size_t calls = 0;
-           for (const Variant& v : plan->variants) calls += !libraries_of(v).empty();
-           if (calls != 1 || plan->variants.size() != 2) return "no second variant";
+           for (const Variant& v : plan->main().variants) calls += !libraries_of(v).empty();
+           if (calls != 1 || plan->main().variants.size() != 2) return "no second variant";
            fail_call("dlopen", 1, ENOENT);
            std::vector<std::string> warnings;
            set_log_sink(

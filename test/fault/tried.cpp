@@ -11,7 +11,7 @@ std::string first_line(std::string_view text) {
 }  // namespace
 
 std::string refusals(const Plan& plan) {
-  for (const Variant& v : plan.variants)
+  for (const Variant& v : plan.main().variants)
     for (const GroupRecord& g : v.groups)
       for (const CandidateRecord& c : g.candidates())
         if (!c.refused.empty()) return cat(g.name, ": ", c.name, ": ", c.refused);

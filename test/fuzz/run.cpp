@@ -30,8 +30,8 @@ Source source_of(Imported m) {
 
 void run_once(const std::shared_ptr<const Plan>& plan) {
   std::vector<Type> types;
-  for (const PlanParam& p : plan->params) types.push_back(p.type);
-  const std::optional<Sizing> sizes = sample_sizes(types, plan->variants[0].guards);
+  for (const PlanParam& p : plan->main().params) types.push_back(p.type);
+  const std::optional<Sizing> sizes = sample_sizes(types, plan->main().variants[0].guards);
   if (!sizes) return;
   std::vector<Array> inputs;
   for (const Type& t : types) {

@@ -40,8 +40,8 @@ std::vector<Array> made_up(const std::vector<Type>& types, const std::vector<Gua
 
 std::string run(std::shared_ptr<const Plan> plan) {
   std::vector<Type> types;
-  for (const PlanParam& p : plan->params) types.push_back(p.type);
-  const std::vector<Array> inputs = made_up(types, plan->variants[0].guards);
+  for (const PlanParam& p : plan->main().params) types.push_back(p.type);
+  const std::vector<Array> inputs = made_up(types, plan->main().variants[0].guards);
   Session s(Executable::load(plan, open_device("cpu")), {.threads = 1});
   s.set_deadline(std::chrono::steady_clock::now() + time_to_run);
   return first_of(s.run(inputs));

@@ -68,7 +68,7 @@ Make forged(std::string from, std::string to) {
 }
 
 Step& first_launch(Plan& p) {
-  for (Step& s : p.variants[0].steps)
+  for (Step& s : p.main().variants[0].steps)
     if (s.kind == Step::Kind::launch) return s;
   throw UserError("the plan launches nothing; the test is out of date");
 }
@@ -88,7 +88,7 @@ Cases plan_cases() {
   add("plan_bit_of_code",
       spoiled([](std::string& s) { s.back() = static_cast<char>(s.back() ^ 1); }), "is damaged");
   add("plan_other_version", spoiled([](std::string& s) {
-        replace(s, "\"hone.version\":\"1\"", "\"hone.version\":\"7\"");
+        replace(s, "\"hone.version\":\"2\"", "\"hone.version\":\"7\"");
       }),
       "has plan format version 7");
   add("plan_view_past_end", plan([](Plan& p) { first_launch(p).operands[0].offset = big; }),
@@ -104,17 +104,17 @@ Cases plan_cases() {
       }),
       "refused: ");
   add("plan_arena_2_60",
-      plan([](Plan& p) { p.variants[0].devices[0].arena_bytes = std::int64_t{1} << 60; }),
+      plan([](Plan& p) { p.main().variants[0].devices[0].arena_bytes = std::int64_t{1} << 60; }),
       "refused: ");
-  add("plan_arena_negative", plan([](Plan& p) { p.variants[0].devices[0].arena_bytes = -4096; }),
-      "refused: ");
+  add("plan_arena_negative",
+      plan([](Plan& p) { p.main().variants[0].devices[0].arena_bytes = -4096; }), "refused: ");
   add("plan_arena_buffer_outside", plan([](Plan& p) {
-        for (PlanBuffer& b : p.variants[0].buffers)
+        for (PlanBuffer& b : p.main().variants[0].buffers)
           if (b.kind == PlanBuffer::Kind::arena) b.offset = b.offset + Dim(big);
       }),
       "refused: ");
   add("plan_weight_shorter", plan([](Plan& p) {
-        for (PlanBuffer& b : p.variants[0].buffers)
+        for (PlanBuffer& b : p.main().variants[0].buffers)
           if (b.kind == PlanBuffer::Kind::weight || b.kind == PlanBuffer::Kind::prepared)
             b.bytes = Dim(big);
       }),
@@ -122,15 +122,16 @@ Cases plan_cases() {
   add("plan_scratch_2_60",
       plan([](Plan& p) { first_launch(p).scratch_bytes = std::int64_t{1} << 60; }), "refused: ");
   add("plan_library_unknown", plan([](Plan& p) {
-        p.variants[0].steps.push_back({.kind = Step::Kind::library, .name = "no.such"});
+        p.main().variants[0].steps.push_back({.kind = Step::Kind::library, .name = "no.such"});
       }),
       "refused: ");
   add("plan_host_unknown", plan([](Plan& p) {
-        p.variants[0].steps.push_back({.kind = Step::Kind::host, .name = "system"});
+        p.main().variants[0].steps.push_back({.kind = Step::Kind::host, .name = "system"});
       }),
       "refused: ");
   add("plan_collective", plan([](Plan& p) {
-        p.variants[0].steps.push_back({.kind = Step::Kind::collective, .name = "all_reduce"});
+        p.main().variants[0].steps.push_back(
+            {.kind = Step::Kind::collective, .name = "all_reduce"});
       }),
       "refused: ");
   // The writer refuses these, so they are patched into a written file.
@@ -139,9 +140,9 @@ Cases plan_cases() {
   add("plan_stream_3", forged(R"(\"group\":0,\"name\":\"dot\")", R"(\"stream\":3,\"name\":\"do\")"),
       "is for stream 3 of 1");
   add("plan_target_of_another_machine",
-      plan([](Plan& p) { p.variants[0].devices[0].target = "z80"; }), "refused: ");
+      plan([](Plan& p) { p.main().variants[0].devices[0].target = "z80"; }), "refused: ");
   add("plan_guard_never_holds",
-      plan([](Plan& p) { p.variants[0].guards.push_back({Guard::Kind::equal, 1, 2}); }),
+      plan([](Plan& p) { p.main().variants[0].guards.push_back({Guard::Kind::equal, 1, 2}); }),
       "refused: ");
   return out;
 }

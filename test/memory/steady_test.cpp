@@ -91,7 +91,7 @@ Plan large_plan(std::int64_t size) {
   Plan p = test::plan_of({}, {{"y", f32({size})}});
   test::add_kernels(p, {{"scale", test::scale_kernel}});
   p.weights = {{"w", Array::zeros(DType::f32, {size})}};
-  Variant& v = p.variants[0];
+  Variant& v = p.main().variants[0];
   v.buffers = {{PlanBuffer::Kind::weight, 0, 0, size * 4},
                {PlanBuffer::Kind::arena, 0, 0, size * 4},
                {PlanBuffer::Kind::result, 0, 0, size * 4}};

@@ -115,7 +115,7 @@ class Program {
     options.cache = false;
     options.strip_graph = true;
     Plan plan = compile(source_, options);
-    for (const Variant& v : plan.variants)
+    for (const Variant& v : plan.main().variants)
       for_each_step(v.steps, [&](const Step& s) {
         if (s.kind == Step::Kind::host && std::ranges::count(out.on_host, s.name) == 0)
           out.on_host.push_back(s.name);

@@ -85,12 +85,12 @@ Plan rich_plan() {
   p.strategy = "auto";
   p.verification = "kernels";
   p.measured = true;
-  p.params = {{"x", f32({n}), true}, {"y", i64({m, 2}), false}};
-  p.results = {{"z", f32({n}), true}};
-  p.result_alias = {0};
-  p.checks = {{n, m + 1, "x and y differ"}};
-  p.variants = {rich_variant(), rich_variant()};
-  p.variants[1].devices[0].target = "any";
+  p.main().params = {{"x", f32({n}), true}, {"y", i64({m, 2}), false}};
+  p.main().results = {{"z", f32({n}), true}};
+  p.main().result_alias = {0};
+  p.main().checks = {{n, m + 1, "x and y differ"}};
+  p.main().variants = {rich_variant(), rich_variant()};
+  p.main().variants[1].devices[0].target = "any";
   Binary b;
   b.target = "x86-64-v3";
   b.code = std::vector<std::byte>(128, std::byte{0xcc});
@@ -102,10 +102,11 @@ Plan rich_plan() {
   p.prepared = {{"p", Type(DType::u8, {100}), bytes_of(100, 7)},
                 {"q", Type(DType::u8, {100}), bytes_of(100, 7)},
                 {"r", Type(DType::u8, {5}), {}}};
-  p.strategies = {{.name = "cpu", .ms = 1.25, .ratio_to_best = 1, .failure = "", .chosen = true},
-                  {.name = "ref", .peak_bytes = 1 << 20, .failure = "too slow"}};
-  p.graph = "%0 = param\n\"quoted\" ü";
-  p.graph_arrays = {floats({2, 3}, 1), floats({4}, 5)};
+  p.main().strategies = {
+      {.name = "cpu", .ms = 1.25, .ratio_to_best = 1, .failure = "", .chosen = true},
+      {.name = "ref", .peak_bytes = 1 << 20, .failure = "too slow"}};
+  p.main().graph = "%0 = param\n\"quoted\" ü";
+  p.main().graph_arrays = {floats({2, 3}, 1), floats({4}, 5)};
   p.machine = "{\"cpu\":\"any\"}";
   p.content = Hash128{5, 6};
   SelfTest t;
@@ -114,7 +115,7 @@ Plan rich_plan() {
   t.inputs = {{.dtype = DType::f32, .dims = {7}, .seed = 3, .low = -2, .high = 2},
               {.dtype = DType::i64, .dims = {1, 2}, .given = Array::zeros(DType::i64, {1, 2})}};
   t.results = {{{7}, {7, 8}, {0, 6}, {0.1, std::numeric_limits<double>::infinity()}, 1e-5}};
-  p.self_tests = {t, {.missing = "none"}};
+  p.main().self_tests = {t, {.missing = "none"}};
   return p;
 }
 
@@ -151,14 +152,14 @@ std::string whole_text(const Plan& p) {
   return plan_to_json(p,
                       [](std::string_view, const Array& a) { return to_hex(hash128(a.bytes())); })
              .text() +
-         p.graph;
+         p.main().graph;
 }
 
 TEST(PlanFile, ReadsBackWhatWasWritten) {
   const Plan before = rich_plan(), after = read_plan(written_plan(), VerifyData::all);
   EXPECT_EQ(whole_text(after), whole_text(before));
   EXPECT_EQ(after.weights[1].data.real(0), 9);
-  EXPECT_EQ(after.variants[0].steps[0].operands[1].strides[1], n);
+  EXPECT_EQ(after.main().variants[0].steps[0].operands[1].strides[1], n);
   EXPECT_EQ(after.binaries, before.binaries);
   EXPECT_EQ(after.prepared[2].data.size(), 0u);
 }
@@ -169,16 +170,16 @@ TEST(PlanFile, GuardsKeepTheirQuestionWhereTheVariantKnowsTheAnswer) {
   const auto steps_over = [](const Dim& s) { return equal(Dim(1), floor_div(s, Dim(500))); };
   const Dim few = Dim::symbol("n", 500, 999);
   Plan before = rich_plan();
-  Variant& v = before.variants[0];
+  Variant& v = before.main().variants[0];
   v.guards = {{Guard::Kind::equal, steps_over(n), 1}};
   for (PlanBuffer& b : v.buffers)
     if (!b.bytes.is_number()) b.bytes = few * 4;
   const fs::path path = temp_file("guards.hone");
   write_plan(path, before);
   const Plan after = read_plan(path);
-  ASSERT_EQ(after.variants[0].guards.size(), 1u);
-  EXPECT_EQ(after.variants[0].guards[0].a, steps_over(n));
-  EXPECT_EQ(after.variants[0].guards[0].a.eval([](std::string_view) { return 400; }), 0);
+  ASSERT_EQ(after.main().variants[0].guards.size(), 1u);
+  EXPECT_EQ(after.main().variants[0].guards[0].a, steps_over(n));
+  EXPECT_EQ(after.main().variants[0].guards[0].a.eval([](std::string_view) { return 400; }), 0);
   EXPECT_EQ(whole_text(after), whole_text(before));
 }
 
@@ -194,7 +195,7 @@ TEST(PlanFile, IsASafetensorsFileWithEachContentOnce) {
 TEST(PlanFile, WeightsAreNotCopied) {
   const Plan p = read_plan(written_plan());
   EXPECT_EQ(p.weights[0].data.bytes().data(), p.weights[2].data.bytes().data());
-  EXPECT_EQ(p.weights[0].data.bytes().data(), p.graph_arrays[0].bytes().data());
+  EXPECT_EQ(p.weights[0].data.bytes().data(), p.main().graph_arrays[0].bytes().data());
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(p.prepared[0].data.bytes().data()) % 64, 0u);
 }
 
@@ -245,10 +246,10 @@ TEST(PlanFile, SaysWhatIsWrong) {
   other[0] = 2;
   EXPECT_NE(refusal(other + "{}").find("but not a plan"), std::string::npos);
   std::string whole = content(written_plan());
-  const std::size_t version = whole.find("\"hone.version\":\"1\"");
+  const std::size_t version = whole.find("\"hone.version\":\"2\"");
   ASSERT_NE(version, std::string::npos);
   whole[version + 16] = '9';
-  EXPECT_NE(refusal(whole).find("plan format version 9, expected 1"), std::string::npos)
+  EXPECT_NE(refusal(whole).find("plan format version 9, expected 2"), std::string::npos)
       << refusal(whole);
   whole = content(written_plan());
   whole.back() ^= 1;
@@ -263,38 +264,38 @@ TEST(PlanCheck, RefusesWhatLeadsNowhere) {
     std::string_view says;
   };
   const Case cases[] = {
-      {[](Plan& p) { p.result_alias = {1}; }, "is not donated"},
-      {[](Plan& p) { p.result_alias = {}; }, "result_alias"},
+      {[](Plan& p) { p.main().result_alias = {1}; }, "is not donated"},
+      {[](Plan& p) { p.main().result_alias = {}; }, "result_alias"},
       {[](Plan& p) { p.kernels[0].binary = 1; }, "is in binary"},
       {[](Plan& p) { p.kernels[0].entry = "third"; }, "not in its binary"},
       {[](Plan& p) { p.binaries[0].entries[0].offset = 128; }, "is outside"},
-      {[](Plan& p) { p.variants.clear(); }, "no variant"},
-      {[](Plan& p) { p.variants[0].results.clear(); }, "results"},
-      {[](Plan& p) { p.variants[0].buffers[0].index = 2; }, "index 2 of 2"},
-      {[](Plan& p) { p.variants[0].buffers[3].index = 3; }, "index 3 of 3"},
-      {[](Plan& p) { p.variants[0].steps[0].index = 2; }, "kernel 2 of 2"},
-      {[](Plan& p) { p.variants[0].steps[0].group = 1; }, "group 1 of 1"},
-      {[](Plan& p) { p.variants[0].steps[0].written.pop_back(); }, "as read or written"},
-      {[](Plan& p) { p.variants[0].steps[0].operands[0].buffer = 6; }, "buffer 6 of 6"},
-      {[](Plan& p) { p.variants[0].steps[0].operands[0].strides.clear(); }, "strides"},
-      {[](Plan& p) { p.variants[0].devices.clear(); }, "0 devices"},
-      {[](Plan& p) { p.variants[0].devices[0].streams = 0; }, "0 streams"},
-      {[](Plan& p) { p.variants[0].buffers[0].device = 2; }, "device 2 of 2"},
-      {[](Plan& p) { p.variants[0].steps[0].device = 2; }, "device 2 of 2"},
-      {[](Plan& p) { p.variants[0].steps[0].stream = 1; }, "stream 1 of 1"},
-      {[](Plan& p) { p.variants[0].steps[0].operands[0].buffer = 5; }, "another device"},
-      {[](Plan& p) { p.variants[0].steps[4].index = 2; }, "event 2 of 2"},
-      {[](Plan& p) { p.variants[0].events = ~0u; }, "events"},
-      {[](Plan& p) { p.variants[0].steps[2].operands[0].dtype = DType::i8; }, "one type"},
-      {[](Plan& p) { p.variants[0].steps[3].operands[0].dtype = DType::i8; }, "bool"},
-      {[](Plan& p) { p.variants[0].steps[3].body[1].scalars.pop_back(); }, "refuse"},
-      {[](Plan& p) { p.variants[0].steps[1].name = ""; }, "without a name"},
-      {[](Plan& p) { p.variants[0].prepare[0].body.resize(1); }, "it has a body"},
+      {[](Plan& p) { p.main().variants.clear(); }, "no variant"},
+      {[](Plan& p) { p.main().variants[0].results.clear(); }, "results"},
+      {[](Plan& p) { p.main().variants[0].buffers[0].index = 2; }, "index 2 of 2"},
+      {[](Plan& p) { p.main().variants[0].buffers[3].index = 3; }, "index 3 of 3"},
+      {[](Plan& p) { p.main().variants[0].steps[0].index = 2; }, "kernel 2 of 2"},
+      {[](Plan& p) { p.main().variants[0].steps[0].group = 1; }, "group 1 of 1"},
+      {[](Plan& p) { p.main().variants[0].steps[0].written.pop_back(); }, "as read or written"},
+      {[](Plan& p) { p.main().variants[0].steps[0].operands[0].buffer = 6; }, "buffer 6 of 6"},
+      {[](Plan& p) { p.main().variants[0].steps[0].operands[0].strides.clear(); }, "strides"},
+      {[](Plan& p) { p.main().variants[0].devices.clear(); }, "0 devices"},
+      {[](Plan& p) { p.main().variants[0].devices[0].streams = 0; }, "0 streams"},
+      {[](Plan& p) { p.main().variants[0].buffers[0].device = 2; }, "device 2 of 2"},
+      {[](Plan& p) { p.main().variants[0].steps[0].device = 2; }, "device 2 of 2"},
+      {[](Plan& p) { p.main().variants[0].steps[0].stream = 1; }, "stream 1 of 1"},
+      {[](Plan& p) { p.main().variants[0].steps[0].operands[0].buffer = 5; }, "another device"},
+      {[](Plan& p) { p.main().variants[0].steps[4].index = 2; }, "event 2 of 2"},
+      {[](Plan& p) { p.main().variants[0].events = ~0u; }, "events"},
+      {[](Plan& p) { p.main().variants[0].steps[2].operands[0].dtype = DType::i8; }, "one type"},
+      {[](Plan& p) { p.main().variants[0].steps[3].operands[0].dtype = DType::i8; }, "bool"},
+      {[](Plan& p) { p.main().variants[0].steps[3].body[1].scalars.pop_back(); }, "refuse"},
+      {[](Plan& p) { p.main().variants[0].steps[1].name = ""; }, "without a name"},
+      {[](Plan& p) { p.main().variants[0].prepare[0].body.resize(1); }, "it has a body"},
       {[](Plan& p) {
          for (int i = 0; i < 100; ++i) {
            Step outer{.kind = Step::Kind::call};
-           outer.body.swap(p.variants[0].steps);
-           p.variants[0].steps.push_back(outer);
+           outer.body.swap(p.main().variants[0].steps);
+           p.main().variants[0].steps.push_back(outer);
          }
        },
        "nested more than"},

@@ -47,7 +47,7 @@ c::Program program_of(const Function& f, const std::string& name) {
   const Plan plan = compile({name, {{{}, f}}, {}}, options, &kept);
   c::ProgramOptions request;
   request.name = name;
-  request.vector_bits = cpu::target_info(plan.variants[0].devices[0].target).vector_bits;
+  request.vector_bits = cpu::target_info(plan.main().variants[0].devices[0].target).vector_bits;
   return c::write_program(plan, kept.kernels_made, request);
 }
 

@@ -141,8 +141,9 @@ Arrays run_in_guarded_memory(Session& session, const Arrays& inputs) {
   const std::vector<std::vector<std::int64_t>> dims = session.output_dims();
   std::vector<const Tensor*> results;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    const int alias = plan.result_alias.at(i);
-    if (alias < 0) out.push_back(std::make_unique<Tensor>(plan.results[i].type.dtype, dims[i]));
+    const int alias = plan.main().result_alias.at(i);
+    if (alias < 0)
+      out.push_back(std::make_unique<Tensor>(plan.main().results[i].type.dtype, dims[i]));
     results.push_back(alias < 0 ? out.back().get() : in[static_cast<std::size_t>(alias)].get());
     session.bind_output(i, results[i]->ref());
   }
@@ -150,7 +151,8 @@ Arrays run_in_guarded_memory(Session& session, const Arrays& inputs) {
   for (const auto& list : {&in, &out})
     for (const auto& t : *list) t->expect_bytes_behind();
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (!plan.params[i].donated && !std::ranges::equal(in[i]->array().bytes(), inputs[i].bytes()))
+    if (!plan.main().params[i].donated &&
+        !std::ranges::equal(in[i]->array().bytes(), inputs[i].bytes()))
       throw InternalError(cat("input ", i, " was written"));
   Arrays got;
   for (const Tensor* t : results) got.push_back(t->array());
@@ -180,7 +182,7 @@ std::vector<Arrays> spread_by_chance(const Function& f, const std::vector<Arrays
   const Plan* plans[] = {here.get(), there.get(), there.get()};
   std::uint64_t state = hash128(print(f)).low | 1;
   Assignment assignment;
-  for (std::size_t g = 0; g < here->variants[0].groups.size(); ++g) {
+  for (std::size_t g = 0; g < here->main().variants[0].groups.size(); ++g) {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
     assignment.push_back(static_cast<std::uint16_t>((state >> 33) % 3));
   }

@@ -282,7 +282,7 @@ Plan dense_layer() {
   for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<float>(i);
   p.weights = {{"w", Array::of<float>(DType::f32, {100, 200}, w)},
                {"bias", Array::of<float>(DType::f32, {200}, bias)}};
-  Variant& v = p.variants[0];
+  Variant& v = p.main().variants[0];
   v.buffers = {{PlanBuffer::Kind::param, 0, 0, n * 400},
                {PlanBuffer::Kind::weight, 0, 0, 80'000},
                {PlanBuffer::Kind::weight, 1, 0, 800},
@@ -314,7 +314,7 @@ void check_dense_layer(Session& s, const Plan& original, std::int64_t rows) {
 TEST(Onednn, PlansKeepWeightsAsTheLibraryWantsThem) {
   Plan p = dense_layer();
   run_prepare(p, open_cpu_device(), make_thread_pool({.threads = 2}));
-  const Variant& v = p.variants[0];
+  const Variant& v = p.main().variants[0];
   // Without AVX-512 it reads the weights of this layer unpacked.
   if (p.prepared.empty() && open_cpu_device()->description() != "x86-64-v4")
     GTEST_SKIP() << "the library keeps these weights as they are on this machine";
@@ -331,7 +331,7 @@ TEST(Onednn, PlansKeepWeightsAsTheLibraryWantsThem) {
 
 TEST(Onednn, PlansForANarrowerTargetKeepPlainWeights) {
   Plan p = dense_layer();
-  p.variants[0].devices[0].target = "x86-64-v2";
+  p.main().variants[0].devices[0].target = "x86-64-v2";
   run_prepare(p, open_cpu_device(), make_thread_pool({.threads = 1}));
   EXPECT_TRUE(p.prepared.empty());
   Session s(test::load(p));

@@ -51,13 +51,13 @@ inline Step launch_of(std::uint32_t kernel, std::vector<View> operands, Few<bool
 inline Plan plan_of(std::vector<PlanParam> params, std::vector<PlanParam> results) {
   Plan p;
   p.name = "test";
-  p.params = std::move(params);
-  p.results = std::move(results);
-  p.result_alias.assign(p.results.size(), -1);
+  p.main().params = std::move(params);
+  p.main().results = std::move(results);
+  p.main().result_alias.assign(p.main().results.size(), -1);
   Variant v;
   v.devices[0].target = "any";
-  for (const PlanParam& r : p.results) v.results.push_back(r.type);
-  p.variants.push_back(v);
+  for (const PlanParam& r : p.main().results) v.results.push_back(r.type);
+  p.main().variants.push_back(v);
   return p;
 }
 
@@ -98,7 +98,7 @@ inline Plan scale_and_add() {
   add_kernels(p, {{"scale", scale_kernel}, {"add_weight", add_weight_kernel}});
   const float w[] = {1, 2, 3, 4};
   p.weights = {{"w", Array::of<float>(DType::f32, {4}, w)}};
-  Variant& v = p.variants[0];
+  Variant& v = p.main().variants[0];
   const Dim arena = ceil_div(n * 4, 64) * 64;
   v.buffers = {{PlanBuffer::Kind::param, 0, 0, n * 4},
                {PlanBuffer::Kind::arena, 0, 0, n * 4},

@@ -122,8 +122,9 @@ TEST(Session, MemoryThatIsNotAlignedIsCopiedAndCounted) {
 
 TEST(Session, NamesWhatDoesNotFit) {
   Plan p = plan_of({{"a", f32({n, 3})}, {"b", f32({n, n + 1})}}, {});
-  p.params[0].type.shape.dims[0] = p.params[1].type.shape.dims[0] = Dim::symbol("m", 1, 8);
-  p.params[1].type.shape.dims[1] = Dim::symbol("m", 1, 8) + 1;
+  p.main().params[0].type.shape.dims[0] = p.main().params[1].type.shape.dims[0] =
+      Dim::symbol("m", 1, 8);
+  p.main().params[1].type.shape.dims[1] = Dim::symbol("m", 1, 8) + 1;
   Session s(load(p));
   const auto run = [&](Sizes a, Sizes b) {
     return refusal([&] {
@@ -179,7 +180,7 @@ TEST(Session, RefusesOutputsThatDoNotFit) {
 
 TEST(Session, ChecksAreEvaluatedBeforeTheRun) {
   Plan p = scale_and_add();
-  p.checks = {{n, floor_div(n, 4) * 4, "rows must be whole"}};
+  p.main().checks = {{n, floor_div(n, 4) * 4, "rows must be whole"}};
   Session s(load(p));
   EXPECT_NO_THROW(s.run(std::vector{ramp(8)}));
   EXPECT_SAYS(refusal([&] { s.run(std::vector{ramp(9)}); }), "rows must be whole: n is 9 and ");
@@ -204,14 +205,15 @@ Variant constant_variant(Plan& p, float k, std::vector<Guard> guards, std::strin
 
 Plan guarded_plan() {
   Plan p = plan_of({{"x", f32({n})}}, {{"y", f32({1})}});
-  p.variants.clear();
+  p.main().variants.clear();
   const std::vector<Guard> one = {{Guard::Kind::equal, n, 1}},
                            few = {{Guard::Kind::less_equal, n, 10}, {Guard::Kind::not_equal, n, 5}};
-  p.variants.push_back(constant_variant(p, 1, one, "x86-64-v3"));
-  p.variants.push_back(constant_variant(p, 2, few, "x86-64-v2"));
-  p.variants.push_back(constant_variant(p, 3, one, "x86-64-v1"));
-  p.variants.push_back(constant_variant(p, 4, few, "x86-64-v3"));
-  p.variants.push_back(constant_variant(p, 5, {{Guard::Kind::greater, n, 20}}, "no-such-target"));
+  p.main().variants.push_back(constant_variant(p, 1, one, "x86-64-v3"));
+  p.main().variants.push_back(constant_variant(p, 2, few, "x86-64-v2"));
+  p.main().variants.push_back(constant_variant(p, 3, one, "x86-64-v1"));
+  p.main().variants.push_back(constant_variant(p, 4, few, "x86-64-v3"));
+  p.main().variants.push_back(
+      constant_variant(p, 5, {{Guard::Kind::greater, n, 20}}, "no-such-target"));
   return p;
 }
 
@@ -223,7 +225,7 @@ TEST(Session, TellsWhichOfManyShareMemory) {
   const std::vector<PlanParam> three = {{"a", f32({4})}, {"b", f32({4})}, {"c", f32({4})}};
   std::vector<PlanParam> results = {{"p", f32({4})}, {"q", f32({4})}, {"r", f32({4})}};
   Plan plan = plan_of(three, results);
-  plan.variants[0].results = {f32({4}), f32({4}), f32({4})};
+  plan.main().variants[0].results = {f32({4}), f32({4}), f32({4})};
   Session s(load(plan));
   Memory<float> memory(64);
   const Sizes four = {4};
@@ -263,7 +265,7 @@ TEST(Session, IsaFlagChoosesTheTarget) {
   EXPECT_EQ(chosen(s, 1), 2);
   EXPECT_EQ(chosen(s, 4), 2);
   Plan p = guarded_plan();
-  p.variants.erase(p.variants.begin() + 1, p.variants.begin() + 3);
+  p.main().variants.erase(p.main().variants.begin() + 1, p.main().variants.begin() + 3);
   EXPECT_SAYS(refusal([&] { load(p); }),
               "is compiled for no-such-target, x86-64-v3, but this machine runs x86-64-v2");
 }
@@ -282,7 +284,7 @@ void clear_kernel(void* const* b, const std::int64_t*, std::int64_t, std::int64_
 Plan counting_plan() {
   Plan p = plan_of({{"limit", i32({})}}, {{"count", i32({})}});
   add_kernels(p, {{"less", less_kernel}, {"increment", increment_kernel}, {"clear", clear_kernel}});
-  Variant& v = p.variants[0];
+  Variant& v = p.main().variants[0];
   v.buffers = {{PlanBuffer::Kind::param, 0, 0, 4},
                {PlanBuffer::Kind::result, 0, 0, 4},
                {PlanBuffer::Kind::arena, 0, 0, 4},
@@ -389,7 +391,7 @@ TEST(Session, MayBeDestroyedWhileItRuns) {
 // if (flag) y = 1 else y = 2, with refusals in the second branch.
 Plan branching_plan(std::vector<Step> otherwise) {
   Plan p = plan_of({{"flag", b1({})}, {"x", f32({n})}}, {{"y", f32({1})}});
-  Variant& v = p.variants[0];
+  Variant& v = p.main().variants[0];
   const float one = 1, two = 2;
   p.weights = {{"one", Array::of<float>(DType::f32, {1}, std::span(&one, 1))},
                {"two", Array::of<float>(DType::f32, {1}, std::span(&two, 1))}};
@@ -456,7 +458,7 @@ void check_kernel(void* const* b, const std::int64_t* sizes, std::int64_t, std::
 TEST(Session, ARequirementThatIsNotMetRefusesTheRunWithItsNumber) {
   Plan p = plan_of({{"index", i64({})}}, {{"y", f32({})}});
   add_kernels(p, {{"check", check_kernel}});
-  Variant& v = p.variants[0];
+  Variant& v = p.main().variants[0];
   v.buffers = {{PlanBuffer::Kind::param, 0, 0, 8},
                {PlanBuffer::Kind::result, 0, 0, 4},
                {PlanBuffer::Kind::arena, 0, 0, 8}};
@@ -495,9 +497,9 @@ void update_kernel(void* const* b, const std::int64_t* sizes, std::int64_t, std:
 Plan update_plan() {
   Plan p = plan_of({{"w", f32({n}), true}, {"g", f32({n})}},
                    {{"w_new", f32({n}), true}, {"sum", f32({})}});
-  p.result_alias = {0, -1};
+  p.main().result_alias = {0, -1};
   add_kernels(p, {{"update", update_kernel}});
-  Variant& v = p.variants[0];
+  Variant& v = p.main().variants[0];
   v.buffers = {{PlanBuffer::Kind::param, 0, 0, n * 4},
                {PlanBuffer::Kind::param, 1, 0, n * 4},
                {PlanBuffer::Kind::result, 0, 0, n * 4},
@@ -637,7 +639,7 @@ TEST(Session, RefusesInTimeWhatNeedsTooMuchMemory) {
 TEST(Session, RefusesMoreThanTheMachineHasWithoutALimit) {
   const auto allocator = std::make_shared<CountingAllocator>();
   Plan p = scale_and_add();
-  p.variants[0].devices[0].arena_bytes = p.variants[0].devices[0].arena_lower_bound =
+  p.main().variants[0].devices[0].arena_bytes = p.main().variants[0].devices[0].arena_lower_bound =
       std::int64_t{1} << 50;
   Session s(load(std::move(p)), {.threads = 1, .allocator = allocator});
   EXPECT_SAYS(
@@ -684,7 +686,7 @@ TEST(Executable, WeightsThatAreNotAlignedAreCopied) {
 TEST(Executable, ViewsOutsideTheirBufferAreRefused) {
   const auto says = [](void (*spoil)(Variant&)) {
     Plan p = scale_and_add();
-    spoil(p.variants[0]);
+    spoil(p.main().variants[0]);
     return refusal([&] { Session(load(p)).run(std::vector{ramp(100)}); });
   };
   EXPECT_SAYS(says([](Variant& v) { v.steps[0].operands[1].dims = {n + 1}; }),
@@ -704,7 +706,7 @@ TEST(Executable, ViewsOutsideTheirBufferAreRefused) {
 
 TEST(Prepare, FillsBuffersThatRunsRead) {
   Plan p = scale_and_add();
-  Variant& v = p.variants[0];
+  Variant& v = p.main().variants[0];
   // The weight that the run reads is computed from another one: 2 w + 1.
   p.prepared = {{"packed", f32({4}), {}}};
   v.buffers.push_back({PlanBuffer::Kind::prepared, 0, 0, 16});
@@ -732,7 +734,7 @@ TEST(Prepare, FillsBuffersThatRunsRead) {
 TEST(Prepare, LeavesOutVariantsOfOtherMachines) {
   Plan p = scale_and_add();
   p.prepared = {{"packed", f32({4}), {}}, {"packed for another machine", f32({4}), {}}};
-  Variant& v = p.variants[0];
+  Variant& v = p.main().variants[0];
   v.buffers.push_back({PlanBuffer::Kind::prepared, 0, 0, 16});
   v.prepare = {
       launch_of(0, {dense(2, DType::f32, {4}), dense(4, DType::f32, {4})}, {false, true}, {4})};
@@ -740,10 +742,10 @@ TEST(Prepare, LeavesOutVariantsOfOtherMachines) {
   Variant other = v;
   other.devices[0].target = "no-such-target";
   other.buffers[4].index = 1;
-  p.variants.push_back(other);
+  p.main().variants.push_back(other);
   Session s(load_plan(std::make_shared<const Plan>(p), {open_cpu_device()}));
   EXPECT_EQ(s.run(std::vector{ramp(8)})[0].as<float>()[0], 0 * 2 + 1 + 3);
-  p.variants.erase(p.variants.begin());
+  p.main().variants.erase(p.main().variants.begin());
   run_prepare(p, open_cpu_device(), make_thread_pool({.threads = 1}));
   EXPECT_EQ(p.prepared[1].data.size(), 0u);
   EXPECT_SAYS(refusal([&] { load(p); }), "is compiled for no-such-target");

@@ -56,11 +56,11 @@ TEST(Schedule, WeightsAloneArePrepared) {
   Simulated s = simulate(f, one_op());
   EXPECT_EQ(s.variant.prepare.size(), 2u);
   EXPECT_EQ(s.variant.steps.size(), 1u);
-  s.plan.variants.push_back(s.variant);
+  s.plan.main().variants.push_back(s.variant);
   drop_unread(s.plan);
   EXPECT_EQ(s.plan.weights.size(), 0u);
   EXPECT_EQ(s.plan.prepared.size(), 1u);
-  EXPECT_TRUE(s.plan.variants[0].prepare.empty());
+  EXPECT_TRUE(s.plan.main().variants[0].prepare.empty());
 }
 
 TEST(Schedule, ReshapeSliceAndTransposeAreViews) {

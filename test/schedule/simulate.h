@@ -64,7 +64,7 @@ class Simulator {
     run_steps(variant_.steps);
     std::vector<Array> out;
     for (std::size_t i = 0; i < results_.size(); ++i) {
-      std::int32_t alias = plan_.result_alias[i];
+      std::int32_t alias = plan_.main().result_alias[i];
       const std::vector<std::byte>& bytes =
           alias < 0 ? results_[i] : params_[static_cast<std::size_t>(alias)];
       out.emplace_back(variant_.results[i].dtype, numbers(variant_.results[i].shape.dims),
@@ -90,7 +90,7 @@ class Simulator {
       case PlanBuffer::Kind::param:
         return params_.at(b.index);
       case PlanBuffer::Kind::result: {
-        std::int32_t alias = plan_.result_alias.at(b.index);
+        std::int32_t alias = plan_.main().result_alias.at(b.index);
         return alias < 0 ? results_.at(b.index) : params_.at(static_cast<std::size_t>(alias));
       }
       case PlanBuffer::Kind::weight: {
@@ -246,10 +246,10 @@ inline Simulated simulate(const Function& f, const ScheduleOptions& options = {}
   Simulator simulator(out.plan, out.variant, out.schedule, sizes);
   std::vector<Array> got = simulator.run(inputs);
   for (const Function::Param& p : f.params())
-    out.plan.params.push_back({p.name, p.value.type(), p.donated});
+    out.plan.main().params.push_back({p.name, p.value.type(), p.donated});
   // Mark them as prepared; the audit does not read their contents.
   for (PreparedBuffer& p : out.plan.prepared) p.data = Storage::from(std::vector<std::byte>(1));
-  audit(out.plan, out.variant, [&](const Dim& d) { return size_of(d, sizes); });
+  audit(out.plan, out.plan.main(), out.variant, [&](const Dim& d) { return size_of(d, sizes); });
   EXPECT_EQ(got.size(), want.size());
   for (std::size_t i = 0; i < got.size(); ++i)
     EXPECT_TRUE(got[i] == want[i]) << "result " << i << " of\n" << print(f);

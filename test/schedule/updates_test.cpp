@@ -34,7 +34,7 @@ TEST(Updates, ADonatedCacheMovesOnlyWhatChanges) {
   Cache c;
   c.f.add_result(put(c.cache, c.next, c.row), "cache");
   Simulated s = simulate(c.f);
-  EXPECT_EQ(s.plan.result_alias, (std::vector<std::int32_t>{0}));
+  EXPECT_EQ(s.plan.main().result_alias, (std::vector<std::int32_t>{0}));
   EXPECT_EQ(s.copies, 0);
   EXPECT_LE(s.bytes, most_for_one);
 }
@@ -46,7 +46,7 @@ TEST(Updates, IndependentUpdatesAreOneGroup) {
   c.f.add_result(put(c.cache, c.next, c.row), "cache");
   c.f.add_result(put(other, c.next * 2.0, c.row), "other");
   const Simulated s = simulate(c.f);
-  EXPECT_EQ(s.plan.result_alias, (std::vector<std::int32_t>{0, 3}));
+  EXPECT_EQ(s.plan.main().result_alias, (std::vector<std::int32_t>{0, 3}));
   EXPECT_EQ(s.schedule.groups.size(), 1u);
   EXPECT_EQ(s.copies, 0);
   EXPECT_LE(s.bytes, 2 * most_for_one);
@@ -67,8 +67,8 @@ TEST(Updates, OthersStayApart) {
     c.f.add_result(put(other, what, c.row), "other");
     if (kind == 1) c.f.add_result(first + other, "sum");
     const Simulated s = simulate(c.f);
-    EXPECT_EQ(s.plan.result_alias[0], 0);
-    EXPECT_EQ(s.plan.result_alias[1], 3);
+    EXPECT_EQ(s.plan.main().result_alias[0], 0);
+    EXPECT_EQ(s.plan.main().result_alias[1], 3);
     EXPECT_GE(s.schedule.groups.size(), 2u);
     EXPECT_EQ(s.copies, 0);
   }
@@ -88,7 +88,7 @@ TEST(Updates, ChainsOfUpdatesShareOneBuffer) {
   Value twice = put(once, c.next * 2.0, c.row + integer_like(c.row, 1));
   c.f.add_result(put(twice, c.next * 3.0, c.row + integer_like(c.row, 2)), "cache");
   Simulated s = simulate(c.f);
-  EXPECT_EQ(s.plan.result_alias, (std::vector<std::int32_t>{0}));
+  EXPECT_EQ(s.plan.main().result_alias, (std::vector<std::int32_t>{0}));
   EXPECT_EQ(s.copies, 0);
   EXPECT_LE(s.bytes, 8 * most_for_one);
 }
@@ -100,7 +100,7 @@ TEST(Updates, RunsAfterReadersOfTheOldValue) {
   c.f.add_result(changed, "cache");
   c.f.add_result(reduce_axes(ops::reduce_max, c.cache, {0}), "old");
   Simulated s = simulate(c.f);
-  EXPECT_EQ(s.plan.result_alias, (std::vector<std::int32_t>{0, -1}));
+  EXPECT_EQ(s.plan.main().result_alias, (std::vector<std::int32_t>{0, -1}));
   EXPECT_EQ(s.copies, 0);
 }
 
@@ -113,7 +113,7 @@ TEST(Updates, NotWhenTheOldValueIsNeededAfterwards) {
   c.f.add_result(reduce_axes(ops::reduce_max, c.cache + broadcast_to(sum, c.cache.shape()), {1}),
                  "old");
   Simulated s = simulate(c.f);
-  EXPECT_EQ(s.plan.result_alias, (std::vector<std::int32_t>{-1, -1}));
+  EXPECT_EQ(s.plan.main().result_alias, (std::vector<std::int32_t>{-1, -1}));
 }
 
 // The part is computed from the rows that it replaces, shifted by one, so that order matters.
@@ -124,7 +124,7 @@ TEST(Updates, APartMadeOfWhatItReplaces) {
   Value now = ops::dynamic_slice(Values{cache, starts(row)}, {{"sizes", two}});
   f.add_result(put(cache, now * 2.0, row + integer_like(row, 1)), "cache");
   Simulated s = simulate(f);
-  EXPECT_EQ(s.plan.result_alias, (std::vector<std::int32_t>{0}));
+  EXPECT_EQ(s.plan.main().result_alias, (std::vector<std::int32_t>{0}));
   EXPECT_EQ(s.copies, 0);
   EXPECT_LE(s.bytes, whole_bytes + 64 * part_bytes);
 }
@@ -144,7 +144,7 @@ TEST(Updates, SlicesOfOneFlatBuffer) {
                "flat");
   f.add_result(scores, "scores");
   Simulated s = simulate(f);
-  EXPECT_EQ(s.plan.result_alias, (std::vector<std::int32_t>{0, -1}));
+  EXPECT_EQ(s.plan.main().result_alias, (std::vector<std::int32_t>{0, -1}));
   EXPECT_EQ(s.copies, 0);
   EXPECT_LE(s.bytes, whole_bytes + 8 * part_bytes + rows * 4);
 }
@@ -158,7 +158,7 @@ TEST(Updates, ScatterJoinsInPlace) {
                               {{"axis", 0}, {"kind", std::string(kind)}}),
                  "table");
     Simulated s = simulate(f);
-    EXPECT_EQ(s.plan.result_alias, (std::vector<std::int32_t>{0})) << kind;
+    EXPECT_EQ(s.plan.main().result_alias, (std::vector<std::int32_t>{0})) << kind;
     EXPECT_EQ(s.copies, 0) << kind;
     EXPECT_LE(s.bytes, 9 * part_bytes + 64) << kind;
   }
@@ -295,7 +295,7 @@ TEST(Updates, LoopsInLoopsUpdateOneBuffer) {
   Value loop = outer.end(6);
   outer.f.add_result(loop.result(1), "table");
   Simulated s = simulate(outer.f);
-  EXPECT_EQ(s.plan.result_alias, (std::vector<std::int32_t>{0}));
+  EXPECT_EQ(s.plan.main().result_alias, (std::vector<std::int32_t>{0}));
   EXPECT_LE(s.bytes, whole_bytes);
 }
 

@@ -227,22 +227,25 @@ void hone_executable_free(hone_executable* e) { delete e; }
 
 std::int32_t hone_input_count(const hone_executable* e) {
   std::int32_t n = -1;
-  guarded(
-      [&] { n = static_cast<std::int32_t>(required(e, "executable")->it->plan().params.size()); });
+  guarded([&] {
+    n = static_cast<std::int32_t>(required(e, "executable")->it->plan().main().params.size());
+  });
   return n;
 }
 std::int32_t hone_output_count(const hone_executable* e) {
   std::int32_t n = -1;
-  guarded(
-      [&] { n = static_cast<std::int32_t>(required(e, "executable")->it->plan().results.size()); });
+  guarded([&] {
+    n = static_cast<std::int32_t>(required(e, "executable")->it->plan().main().results.size());
+  });
   return n;
 }
 hone_status hone_input_info(const hone_executable* e, std::int32_t i, hone_tensor_info* out) {
-  return guarded([&] { describe(required(e, "executable")->it->plan().params, i, "input", out); });
+  return guarded(
+      [&] { describe(required(e, "executable")->it->plan().main().params, i, "input", out); });
 }
 hone_status hone_output_info(const hone_executable* e, std::int32_t i, hone_tensor_info* out) {
   return guarded(
-      [&] { describe(required(e, "executable")->it->plan().results, i, "output", out); });
+      [&] { describe(required(e, "executable")->it->plan().main().results, i, "output", out); });
 }
 
 hone_status hone_session_create(hone_executable* e, const hone_session_options* options,
@@ -262,7 +265,7 @@ hone_status hone_bind_input(hone_session* s, std::int32_t i, hone_dtype dtype,
                             std::size_t bytes) {
   return guarded([&] {
     const Plan& plan = required(s, "session")->it->executable().plan();
-    s->it->bind_input(checked_index(i, plan.params.size(), "input"),
+    s->it->bind_input(checked_index(i, plan.main().params.size(), "input"),
                       tensor(dtype, dims, rank, const_cast<void*>(data), bytes));
   });
 }
@@ -271,7 +274,7 @@ hone_status hone_bind_output(hone_session* s, std::int32_t i, hone_dtype dtype,
                              std::size_t bytes) {
   return guarded([&] {
     const Plan& plan = required(s, "session")->it->executable().plan();
-    s->it->bind_output(checked_index(i, plan.results.size(), "output"),
+    s->it->bind_output(checked_index(i, plan.main().results.size(), "output"),
                        tensor(dtype, dims, rank, data, bytes));
   });
 }
@@ -290,7 +293,7 @@ hone_status hone_result_dims(hone_session* s, std::int32_t i, std::int64_t dims[
                              std::int32_t* rank) {
   return guarded([&] {
     const auto all = required(s, "session")->it->result_dims();
-    if (all.empty() && !s->it->executable().plan().results.empty())
+    if (all.empty() && !s->it->executable().plan().main().results.empty())
       throw UserError("output ", i, ": its sizes are known after the first run; call hone_run");
     give_dims(all, i, dims, rank);
   });

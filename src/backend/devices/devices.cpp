@@ -89,7 +89,7 @@ std::size_t device_count(std::string_view name) {
 
 Executable::Devices open_devices(const Plan& plan) {
   std::map<std::string, std::size_t> wanted;
-  for (const Variant& v : plan.variants) {
+  for (const Variant& v : plan.main().variants) {
     std::map<std::string, std::size_t> of_variant;
     for (const PlanDevice& d : v.devices)
       ++of_variant[d.name.empty() ? listed().front().device.name : d.name];

@@ -25,8 +25,8 @@ void tell_memory(const Json& memory) {
   if (memory.is_null()) return;
   std::printf("memory: %s at most:", bytes_text(memory.at("peak").integer()).c_str());
   const char* sign = " ";
-  for (const char* part : {"weights", "prepared", "file", "plan", "code", "arena", "scratch",
-                           "staging", "steps", "library"}) {
+  for (const char* part : {"weights", "prepared", "file", "plan", "code", "states", "arena",
+                           "scratch", "staging", "steps", "library"}) {
     const std::int64_t bytes = memory.at(part).integer();
     if (bytes == 0) continue;
     std::printf("%s%s %s", sign, part, bytes_text(bytes).c_str());

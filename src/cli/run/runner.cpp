@@ -20,8 +20,8 @@ class PlanRunner final : public Runner {
   }
 
   std::vector<Array> run(std::span<const Array> inputs) override { return session_->run(inputs); }
-  const std::vector<PlanParam>& params() const override { return plan_->params; }
-  const std::vector<PlanParam>& results() const override { return plan_->results; }
+  const std::vector<PlanParam>& params() const override { return plan_->main().params; }
+  const std::vector<PlanParam>& results() const override { return plan_->main().results; }
   Session* session() override { return session_.get(); }
   const Plan* plan() const override { return plan_.get(); }
 

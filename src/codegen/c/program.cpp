@@ -42,8 +42,8 @@ void check_sizes(const Plan& plan, Problems& problems) {
         problems.add(cat(what, " '", p.name, "' ", p.type, ": size '", s.name(),
                          "' is not fixed; give --dim ", s.name(), "=NUMBER"));
   };
-  for (const PlanParam& p : plan.params) check("input", p);
-  for (const PlanParam& p : plan.results) check("output", p);
+  for (const PlanParam& p : plan.main().params) check("input", p);
+  for (const PlanParam& p : plan.main().results) check("output", p);
 }
 
 void check_steps(const Variant& v, Problems& problems) {
@@ -62,7 +62,7 @@ void check_steps(const Variant& v, Problems& problems) {
 }
 
 const Variant& only_variant(const Plan& plan) {
-  for (const Variant& v : plan.variants)
+  for (const Variant& v : plan.main().variants)
     if (std::all_of(v.guards.begin(), v.guards.end(), [](const Guard& g) {
           return g.a.is_number() && g.b.is_number() && holds(g, g.a.number(), g.b.number());
         }))
@@ -85,8 +85,8 @@ class ProgramWriter {
     facts_.embeds_weights = options.embed_weights;
     facts_.weights_bytes = weights_.bytes.size();
     facts_.checksum = weights_.checksum;
-    add_values(plan.params, facts_.inputs);
-    add_values(plan.results, facts_.outputs);
+    add_values(plan.main().params, facts_.inputs);
+    add_values(plan.main().results, facts_.outputs);
   }
 
   Program write() {
@@ -278,8 +278,8 @@ Program write_program(const Plan& plan, std::span<const Kernel> kernels,
                       const ProgramOptions& options) {
   Problems problems;
   check_sizes(plan, problems);
-  for (const Variant& v : plan.variants) check_steps(v, problems);
-  for (const PlanCheck& c : plan.checks)
+  for (const Variant& v : plan.main().variants) check_steps(v, problems);
+  for (const PlanCheck& c : plan.main().checks)
     if (c.a.is_number() && c.b.is_number() && !(c.a == c.b)) problems.add(c.message);
   problems.throw_if_any(plan.name);
   HONE_ASSERT(kernels.size() == plan.kernels.size(), kernels.size(), " kernels for ",

@@ -188,8 +188,8 @@ class TrialPlan {
     schedule_.items.push_back(item);
     schedule_.groups.push_back(group_);
     PlanBuilder builder(plan);
-    plan.variants.push_back(builder.add(schedule_, std::span(&candidate, 1)));
-    plan.variants[0].devices[0].target = compile.target().info().name;
+    plan.main().variants.push_back(builder.add(schedule_, std::span(&candidate, 1)));
+    plan.main().variants[0].devices[0].target = compile.target().info().name;
     std::vector<const Kernel*> kernels;
     for (const Kernel& k : builder.kernels()) kernels.push_back(&k);
     std::vector<KernelCode::Compiled> code = compile(kernels);
@@ -226,9 +226,9 @@ class TrialPlan {
     const std::int64_t before = p.before(alignment_);
     group_.views.push_back(view(t, spec_.param_strides[i], before));
     schedule_.slots.push_back({PlanBuffer::Kind::param,
-                               static_cast<std::uint32_t>(plan.params.size()),
+                               static_cast<std::uint32_t>(plan.main().params.size()),
                                before * byte_size(p.dtype) + p.bytes(), 0});
-    plan.params.push_back({cat("param", i), flat(p, before), false});
+    plan.main().params.push_back({cat("param", i), flat(p, before), false});
   }
 
   // Aligned, because stores that bypass the caches need that.
@@ -236,10 +236,11 @@ class TrialPlan {
     const Type t = spec_.function.result(i).type();
     const Place p = place_of(t, spec_.result_strides[i], sizes_);
     group_.views.push_back(view(t, spec_.result_strides[i], 0));
-    schedule_.slots.push_back(
-        {PlanBuffer::Kind::result, static_cast<std::uint32_t>(plan.results.size()), p.bytes(), 0});
-    plan.results.push_back({cat("result", i), flat(p, 0), false});
-    plan.result_alias.push_back(-1);
+    schedule_.slots.push_back({PlanBuffer::Kind::result,
+                               static_cast<std::uint32_t>(plan.main().results.size()), p.bytes(),
+                               0});
+    plan.main().results.push_back({cat("result", i), flat(p, 0), false});
+    plan.main().result_alias.push_back(-1);
     schedule_.results.push_back(flat(p, 0));
   }
 
@@ -284,7 +285,7 @@ void fix_sizes(std::vector<Step>& steps, const Sizing& sizes) {
 }
 
 void fix_sizes(Plan& plan, const Sizing& sizes) {
-  for (Variant& v : plan.variants) {
+  for (Variant& v : plan.main().variants) {
     for (PlanBuffer& b : v.buffers) {
       b.bytes = size_of(b.bytes, sizes);
       b.offset = size_of(b.offset, sizes);
@@ -553,7 +554,7 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
   plan_ = TrialPlan(spec, sizes, static_cast<std::int64_t>(alignment_))
               .build(candidate, compile, weights);
   fix_sizes(plan_, sizes);
-  plan_.variants[0].devices[0].name = device_->name();
+  plan_.main().variants[0].devices[0].name = device_->name();
   prepare();
 }
 

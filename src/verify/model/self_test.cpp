@@ -73,16 +73,16 @@ class Recorder {
       : plan_(plan), devices_(open_devices(plan)), relative_error_(relative_error) {
     for (const std::vector<Array>& inputs : samples) samples_.push_back(&inputs);
     std::ranges::stable_sort(samples_, {}, [](const auto* s) { return bytes_of(*s); });
-    for (const PlanParam& p : plan.params) types_.push_back(p.type);
+    for (const PlanParam& p : plan.main().params) types_.push_back(p.type);
   }
 
   void run() {
     std::vector<SelfTest> all;
-    for (std::uint32_t v = 0; v < plan_.variants.size(); ++v) {
+    for (std::uint32_t v = 0; v < plan_.main().variants.size(); ++v) {
       std::vector<SelfTest> tests = of_variant(v);
       std::ranges::move(tests, std::back_inserter(all));
     }
-    plan_.self_tests = std::move(all);
+    plan_.main().self_tests = std::move(all);
     plan_.content = content_hash_when_read(plan_);
   }
 
@@ -90,7 +90,7 @@ class Recorder {
   std::vector<SelfTest> of_variant(std::uint32_t v) {
     SelfTest none;
     none.variant = v;
-    if (!has_plain_values(plan_.variants[v])) {
+    if (!has_plain_values(plan_.main().variants[v])) {
       none.missing = "an input or a result is a string tensor or not a tensor";
       return {none};
     }
@@ -101,7 +101,7 @@ class Recorder {
       if (out.size() < 2)
         if (std::optional<SelfTest> t = made_up(v, s, {}, none.missing))
           out.push_back(std::move(*t));
-    if (!sizes.empty() && has_branches(plan_.variants[v]))
+    if (!sizes.empty() && has_branches(plan_.main().variants[v]))
       for (const Range& r : of_one_sign)
         if (std::optional<SelfTest> t = made_up(v, sizes[0], r, none.missing))
           out.push_back(std::move(*t));
@@ -118,7 +118,7 @@ class Recorder {
   // Guards, and the equalities that the plan and the variant check before anything else.
   std::vector<Guard> conditions(const Variant& v) const {
     std::vector<Guard> out = v.guards;
-    for (const PlanCheck& c : plan_.checks) out.push_back({Guard::Kind::equal, c.a, c.b});
+    for (const PlanCheck& c : plan_.main().checks) out.push_back({Guard::Kind::equal, c.a, c.b});
     for (const Step& s : v.steps)
       if (s.kind == Step::Kind::refuse && s.scalars.size() == 2 && knows(s.scalars[0]) &&
           knows(s.scalars[1]))
@@ -135,7 +135,7 @@ class Recorder {
   }
 
   std::vector<Sizing> sizes_of_tests(std::uint32_t v) const {
-    const std::vector<Guard> all = conditions(plan_.variants[v]);
+    const std::vector<Guard> all = conditions(plan_.main().variants[v]);
     std::vector<Sizing> out;
     for (const std::optional<Sizing>& s : {odd_sizes(types_, all, 5), sample_sizes(types_, all)})
       if (s && std::ranges::find(out, *s) == out.end()) out.push_back(*s);
@@ -163,7 +163,7 @@ class Recorder {
                                   std::string& refusal) {
     for (const Integers& integers : integer_contents) {
       SelfTest t = started(v);
-      for (const PlanParam& p : plan_.params)
+      for (const PlanParam& p : plan_.main().params)
         t.inputs.push_back(made_up(p, sizes, reals, integers, t.inputs.size() + 1));
       try {
         record(t);
@@ -194,12 +194,12 @@ class Recorder {
   SelfTest started(std::uint32_t v) const {
     SelfTest t;
     t.variant = v;
-    t.is_exact = is_exact(plan_.variants[v]);
+    t.is_exact = is_exact(plan_.main().variants[v]);
     return t;
   }
 
   void record(SelfTest& t) const {
-    for (const Array& a : self_test_run(plan_, t, devices_)) {
+    for (const Array& a : self_test_run(plan_, plan_.main(), t, devices_)) {
       SelfTestResult r = self_test_result(a);
       if (is_float(a.dtype()) && !t.is_exact)
         r.allowed = largest(a) * std::max(usual_error(a.dtype()), 2 * relative_error_);

@@ -248,26 +248,27 @@ bool is_explainable(const Function& f, const Sizing& sizes) {
 
 Hash128 contents_of(const Plan& plan) {
   std::ostringstream out;
-  for (const PlanParam& p : plan.params) {
+  for (const PlanParam& p : plan.main().params) {
     out << p.name << (p.donated ? " donated" : "");
     write_type(p.type, out);
     if (p.required) out << " " << p.required->type() << " " << to_hex(hash128(p.required->bytes()));
     out << "\n";
   }
-  for (const PlanParam& r : plan.results) {
+  for (const PlanParam& r : plan.main().results) {
     out << r.name;
     write_type(r.type, out);
     out << "\n";
   }
-  for (const PlanCheck& c : plan.checks) out << c.a << "," << c.b << "," << c.message << "\n";
-  for (const Variant& v : plan.variants) write_variant(v, plan, out);
+  for (const PlanCheck& c : plan.main().checks)
+    out << c.a << "," << c.b << "," << c.message << "\n";
+  for (const Variant& v : plan.main().variants) write_variant(v, plan, out);
   for (const PlanKernel& k : plan.kernels)
     out << to_hex(k.hash) << " " << k.binary << " " << k.entry << " " << k.group_threads << " "
         << k.group_bytes << "\n";
   for (const Binary& b : plan.binaries) out << to_hex(content_hash(b)) << "\n";
   for (const PlanWeight& w : plan.weights) out << w.data.type() << to_hex(hash128(w.data.bytes()));
   for (const PreparedBuffer& p : plan.prepared) out << to_hex(hash128(p.content().bytes()));
-  for (std::int32_t alias : plan.result_alias) out << alias << " ";
+  for (std::int32_t alias : plan.main().result_alias) out << alias << " ";
   return hash128(out.view());
 }
 

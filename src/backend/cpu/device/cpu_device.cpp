@@ -21,11 +21,11 @@ namespace hone {
 
 namespace {
 
-class CpuProgram final : public Program {
+class CpuProgram final : public LoadedCode {
  public:
   explicit CpuProgram(LoadedBinary code) : code_(std::move(code)) {}
-  ProgramEntry entry(std::string_view name) const override {
-    return ProgramEntry{reinterpret_cast<std::uintptr_t>(code_.entry(name))};
+  KernelHandle entry(std::string_view name) const override {
+    return KernelHandle{reinterpret_cast<std::uintptr_t>(code_.entry(name))};
   }
   std::size_t bytes() const override { return code_.code_bytes(); }
 
@@ -207,8 +207,8 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
     return DeviceMemory{at, 0};
   }
 
-  std::unique_ptr<Program> load(std::span<const Binary* const> binaries,
-                                std::string_view where) override {
+  std::unique_ptr<LoadedCode> load(std::span<const Binary* const> binaries,
+                                   std::string_view where) override {
     return std::make_unique<CpuProgram>(hone::load(binaries, where));
   }
 

@@ -303,8 +303,8 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   DeviceMemory alloc(std::size_t bytes) override { return {context_->alloc(bytes), 0}; }
   void free(DeviceMemory m, std::size_t) noexcept override { context_->free(address(m)); }
 
-  std::unique_ptr<Program> load(std::span<const Binary* const> binaries,
-                                std::string_view where) override {
+  std::unique_ptr<LoadedCode> load(std::span<const Binary* const> binaries,
+                                   std::string_view where) override {
     return std::make_unique<CudaProgram>(context_, binaries, where);
   }
   std::string why_missing(std::string_view library) override {

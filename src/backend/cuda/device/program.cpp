@@ -114,10 +114,10 @@ void CudaProgram::prepare(LoadedFunction& f, CUmodule module, const char* symbol
               header.copies};
 }
 
-ProgramEntry CudaProgram::entry(std::string_view name) const {
+KernelHandle CudaProgram::entry(std::string_view name) const {
   const auto it = kernels_.find(name);
   if (it == kernels_.end()) throw UserError("cuda: has no kernel '", name, "'");
-  return ProgramEntry{reinterpret_cast<std::uintptr_t>(it->second.get())};
+  return KernelHandle{reinterpret_cast<std::uintptr_t>(it->second.get())};
 }
 
 }  // namespace hone::cuda

@@ -26,12 +26,12 @@ struct LoadedKernel {
   LoadedFunction aligned, unaligned;
 };
 
-class CudaProgram final : public Program {
+class CudaProgram final : public LoadedCode {
  public:
   CudaProgram(std::shared_ptr<Context>, std::span<const Binary* const>, std::string_view where);
   ~CudaProgram() override;
 
-  ProgramEntry entry(std::string_view name) const override;
+  KernelHandle entry(std::string_view name) const override;
   std::size_t bytes() const override { return bytes_; }
 
  private:

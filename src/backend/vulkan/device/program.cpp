@@ -293,12 +293,12 @@ VulkanProgram::VulkanProgram(Pipelines& pipelines, std::span<const Binary* const
   }
 }
 
-ProgramEntry VulkanProgram::entry(std::string_view name) const {
+KernelHandle VulkanProgram::entry(std::string_view name) const {
   const auto it = entries_.find(name);
   if (it == entries_.end())
     throw UserError("vulkan: has no kernel '", name, "' among its ", entries_.size(),
                     "; is the plan from another version?");
-  return ProgramEntry{reinterpret_cast<std::uintptr_t>(&it->second)};
+  return KernelHandle{reinterpret_cast<std::uintptr_t>(&it->second)};
 }
 
 }  // namespace hone::vulkan

@@ -87,12 +87,12 @@ class Pipelines {
 // Device::rank.
 int rank_of(const Adapter&, std::string_view target);
 
-class VulkanProgram final : public Program {
+class VulkanProgram final : public LoadedCode {
  public:
   VulkanProgram(Pipelines&, std::span<const Binary* const>, std::string_view where);
-  ProgramEntry entry(std::string_view name) const override;
+  KernelHandle entry(std::string_view name) const override;
   std::size_t bytes() const override { return bytes_; }
-  static const Pipeline& pipeline(ProgramEntry e) {
+  static const Pipeline& pipeline(KernelHandle e) {
     return **reinterpret_cast<const std::shared_ptr<const Pipeline>*>(
         static_cast<std::uintptr_t>(e));
   }

@@ -87,8 +87,8 @@ class VulkanDevice final : public Device {
   }
   DeviceMemory alloc(std::size_t bytes) override { return shared_->memory.alloc(bytes); }
   void free(DeviceMemory m, std::size_t) noexcept override { shared_->memory.free(m); }
-  std::unique_ptr<Program> load(std::span<const Binary* const> binaries,
-                                std::string_view where) override {
+  std::unique_ptr<LoadedCode> load(std::span<const Binary* const> binaries,
+                                   std::string_view where) override {
     return std::make_unique<VulkanProgram>(shared_->pipelines, binaries, where);
   }
   std::string why_missing(std::string_view library) override {

@@ -1,0 +1,317 @@
+#include "runtime/state.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/cancelled.h"
+#include "type/safetensors.h"
+
+namespace hone {
+
+namespace {
+
+using Mode = FairLock::Mode;
+
+std::vector<HeldGroups::Wanted> all_of(const State& s, Mode mode) {
+  std::vector<HeldGroups::Wanted> out;
+  for (const auto& g : s.all_groups()) out.push_back({g.get(), mode});
+  return out;
+}
+
+std::size_t bytes_of(const Type& t) {
+  return static_cast<std::size_t>(byte_count(t).as_number().value_or(0));
+}
+
+std::vector<std::int64_t> dims_of(const Type& t) {
+  std::vector<std::int64_t> out;
+  for (const Dim& d : t.shape.dims) out.push_back(d.number());
+  return out;
+}
+
+void with_stream(const StateGroup& g, const std::function<void(Stream&)>& f) {
+  const std::unique_ptr<Stream> stream = g.device->open_stream();
+  f(*stream);
+  stream->synchronize();
+}
+
+void set_start(StateGroup& g) {
+  with_stream(g, [&](Stream& stream) {
+    stream.fill(g.memory.at(), std::byte{0}, g.memory.size());
+    for (const PlanState& s : g.states)
+      if (s.start) stream.upload(g.at(s), s.start->bytes());
+  });
+}
+
+Array downloaded(const StateGroup& g, const PlanState& s) {
+  Array out = Array::zeros(s.type.dtype, dims_of(s.type));
+  with_stream(g, [&](Stream& stream) { stream.download(out.writable_bytes(), g.at(s)); });
+  return out;
+}
+
+// Files have no name for most coded dtypes: their codes are stored.
+DType stored_dtype(DType t) { return is_coded(t) ? code_dtype(t) : t; }
+
+// Changes the memory of a group by f. Torn until that is done; then, if all of it was replaced,
+// whole again.
+template <class F>
+void update(StateGroup& g, bool replaces_all, const F& f) {
+  const bool was_torn = std::exchange(g.is_torn, true);
+  f();
+  g.is_torn = was_torn && !replaces_all;
+  ++g.version;
+}
+
+std::string names_text(const std::vector<std::string>& all) {
+  std::string out;
+  for (const std::string& name : all) out += cat(out.empty() ? "'" : ", '", name, "'");
+  return out;
+}
+
+}  // namespace
+
+HeldGroups::HeldGroups(std::vector<Wanted> wanted, const std::stop_token& stop,
+                       const FairLock::Deadline& deadline) {
+  std::ranges::sort(wanted, std::less<>(), &Wanted::group);
+  held_.reserve(wanted.size());
+  for (const Wanted& w : wanted) {
+    if (w.group->lock.lock(w.mode, stop, deadline)) {
+      held_.push_back(w);
+      continue;
+    }
+    release();
+    const bool is_stopped = stop.stop_requested();
+    throw Cancelled(is_stopped ? Cancelled::Why::stopped : Cancelled::Why::deadline,
+                    cat("run: ", is_stopped ? "was stopped by its caller" : "its deadline passed",
+                        " while it waited for states '", w.group->name, "'"));
+  }
+}
+
+HeldGroups::~HeldGroups() { release(); }
+
+void HeldGroups::release() noexcept {
+  for (const Wanted& h : held_) h.group->lock.unlock(h.mode);
+  held_.clear();
+}
+
+void refuse_torn(const StateGroup& g) {
+  if (g.is_torn)
+    throw UserError(
+        "states '", g.name,
+        "' are torn: an update ended after its first write; load, assign or reset them");
+}
+
+std::vector<PlanState> states_of(const Plan& plan, std::string_view group) {
+  std::vector<PlanState> out;
+  std::ranges::copy_if(plan.states, std::back_inserter(out),
+                       [&](const PlanState& s) { return s.group == group; });
+  return out;
+}
+
+bool have_equal_layout(const std::vector<PlanState>& a, const std::vector<PlanState>& b) {
+  return std::ranges::equal(a, b, [](const PlanState& x, const PlanState& y) {
+    return x.name == y.name && x.type == y.type && x.offset == y.offset;
+  });
+}
+
+State::State(std::shared_ptr<const Executable> executable, const StateOptions& options) {
+  const Plan& plan = executable->plan();
+  if (plan.states.empty())
+    throw UserError(plan.name, ": has no states, so none can be made; its sessions need none");
+  std::vector<std::string> known;
+  for (const PlanState& s : plan.states)
+    if (std::ranges::count(known, s.group) == 0) known.push_back(s.group);
+  for (const std::string& name : options.groups)
+    if (std::ranges::count(known, name) == 0)
+      throw UserError(plan.name, ": has no group of states '", name, "'; it has ",
+                      names_text(known));
+  for (const std::string& name : options.groups.empty() ? known : options.groups) {
+    const auto g = std::make_shared<StateGroup>();
+    g->name = name;
+    g->states = states_of(plan, name);
+    g->device = executable->device();
+    const PlanState& last = g->states.back();
+    const std::size_t end = static_cast<std::size_t>(last.offset) + bytes_of(last.type);
+    // Kernels may be given the address of a state without bytes.
+    g->memory = OwnedMemory(g->device, std::max<std::size_t>(end, PlanState::alignment));
+    set_start(*g);
+    groups_.push_back(g);
+  }
+}
+
+std::vector<std::string> State::groups() const {
+  std::vector<std::string> out;
+  for (const auto& g : groups_) out.push_back(g->name);
+  return out;
+}
+
+std::vector<std::string> State::names() const {
+  std::vector<std::string> out;
+  for (const auto& g : groups_)
+    for (const PlanState& s : g->states) out.push_back(s.name);
+  return out;
+}
+
+std::size_t State::bytes() const {
+  std::size_t sum = 0;
+  for (const auto& g : groups_) sum += g->memory.size();
+  return sum;
+}
+
+const std::shared_ptr<StateGroup>& State::group(std::string_view name) const {
+  const auto at = std::ranges::find(groups_, name, [](const auto& g) { return g->name; });
+  if (at == groups_.end())
+    throw UserError("state: has no group '", name, "'; it has ", names_text(groups()));
+  return *at;
+}
+
+namespace {
+
+struct Found {
+  StateGroup& group;
+  const PlanState& state;
+};
+
+Found find_state(const State& all, std::string_view name) {
+  for (const auto& g : all.all_groups())
+    for (const PlanState& s : g->states)
+      if (s.name == name) return {*g, s};
+  throw UserError("state: has no '", name, "'; it has ", names_text(all.names()));
+}
+
+}  // namespace
+
+Array State::read(std::string_view name) const {
+  const Found found = find_state(*this, name);
+  const HeldGroups held({{&found.group, Mode::shared}});
+  refuse_torn(found.group);
+  return downloaded(found.group, found.state);
+}
+
+void State::write(std::string_view name, const Array& value) {
+  const Found found = find_state(*this, name);
+  if (!(value.type() == found.state.type))
+    throw UserError("state '", name, "' is ", found.state.type, ", but the value is ", value.type(),
+                    "; convert it");
+  const HeldGroups held({{&found.group, Mode::exclusive}});
+  update(found.group, false, [&] {
+    with_stream(found.group,
+                [&](Stream& stream) { stream.upload(found.group.at(found.state), value.bytes()); });
+  });
+}
+
+void State::reset() {
+  const HeldGroups held(all_of(*this, Mode::exclusive));
+  for (const auto& g : groups_) update(*g, true, [&] { set_start(*g); });
+}
+
+namespace {
+
+void copy_group(const StateGroup& from, StateGroup& to) {
+  if (from.device == to.device) {
+    with_stream(to, [&](Stream& stream) {
+      stream.copy(to.memory.at(), from.memory.at(), to.memory.size());
+    });
+    return;
+  }
+  std::vector<std::byte> bytes(from.memory.size());
+  with_stream(from, [&](Stream& stream) { stream.download(bytes, from.memory.at()); });
+  with_stream(to, [&](Stream& stream) { stream.upload(to.memory.at(), bytes); });
+}
+
+}  // namespace
+
+void State::assign(const State& from) {
+  std::vector<HeldGroups::Wanted> wanted;
+  std::vector<std::pair<StateGroup*, StateGroup*>> pairs;
+  for (const auto& g : groups_) {
+    const auto& source = from.group(g->name);
+    if (!have_equal_layout(source->states, g->states))
+      throw UserError("state: group '", g->name,
+                      "' has other states than the one to be copied; save and load it by name");
+    if (source == g) continue;
+    wanted.push_back({source.get(), Mode::shared});
+    wanted.push_back({g.get(), Mode::exclusive});
+    pairs.emplace_back(source.get(), g.get());
+  }
+  const HeldGroups held(wanted);
+  for (const auto& [source, to] : pairs) refuse_torn(*source);
+  for (const auto& [source, to] : pairs) update(*to, true, [&] { copy_group(*source, *to); });
+}
+
+void State::save(const std::filesystem::path& path) const {
+  std::vector<SafetensorsEntry> tensors;
+  {
+    const HeldGroups held(all_of(*this, Mode::shared));
+    for (const auto& g : groups_) refuse_torn(*g);
+    for (const auto& g : groups_)
+      for (const PlanState& s : g->states) {
+        const Array value = downloaded(*g, s);
+        tensors.push_back(
+            {s.name, Array(stored_dtype(value.dtype()), value.dims(), value.storage())});
+      }
+  }
+  write_safetensors(path, {{"format", "hone state"}}, tensors);
+}
+
+namespace {
+
+// The file's tensor for each state of the group, checked.
+std::map<std::string, Array> tensors_for(const State& all, const Safetensors& file,
+                                         const StateLoading& options, const std::string& path) {
+  std::map<std::string, Array> out;
+  std::vector<std::string> others;
+  const std::vector<std::string> names = all.names();
+  for (const SafetensorsEntry& t : file.tensors) {
+    const auto renamed = options.renamed.find(t.name);
+    const std::string& name = renamed == options.renamed.end() ? t.name : renamed->second;
+    if (std::ranges::count(names, name) == 0) {
+      others.push_back(t.name);
+      continue;
+    }
+    if (!out.emplace(name, t.data).second)
+      throw UserError(path, ": two of its tensors are for state '", name, "'");
+    const PlanState& s = find_state(all, name).state;
+    if (t.data.dims() != dims_of(s.type) || t.data.dtype() != stored_dtype(s.type.dtype))
+      throw UserError(path, ": tensor '", t.name, "' is ", t.data.type(), ", but state '", name,
+                      "' is ", s.type);
+  }
+  std::vector<std::string> missing;
+  for (const std::string& name : names)
+    if (!out.contains(name)) missing.push_back(name);
+  if (!missing.empty())
+    throw UserError(path, ": lacks ", names_text(missing),
+                    "; rename its tensors, or load a file that was saved from this program");
+  if (!others.empty() && !options.ignores_others)
+    throw UserError(path, ": has ", names_text(others),
+                    ", which are no states of this program; rename or ignore them");
+  return out;
+}
+
+}  // namespace
+
+void State::load(const std::filesystem::path& path, const StateLoading& options) {
+  const Safetensors file = read_safetensors(path);
+  const std::map<std::string, Array> tensors = tensors_for(*this, file, options, path.string());
+  const HeldGroups held(all_of(*this, Mode::exclusive));
+  for (const auto& g : groups_)
+    update(*g, true, [&] {
+      with_stream(*g, [&](Stream& stream) {
+        for (const PlanState& s : g->states) stream.upload(g->at(s), tensors.at(s.name).bytes());
+      });
+    });
+}
+
+std::uint64_t State::version(std::string_view name) const {
+  const HeldGroups held({{group(name).get(), Mode::shared}});
+  return group(name)->version;
+}
+
+bool State::is_torn(std::string_view name) const {
+  const HeldGroups held({{group(name).get(), Mode::shared}});
+  return group(name)->is_torn;
+}
+
+}  // namespace hone
