@@ -104,7 +104,7 @@ int export_model(Words words) {
   const OutputFile outputs[] = {{"--output", output}, {"--output", external_data_of(output)}};
   check_outputs(outputs, loaded.file.path);
   const std::string path = loaded.file.path.string();
-  const Function f = loaded.file.is_plan() ? function_of(source(read_plan(loaded.file.path)),
+  const Function f = loaded.file.is_plan() ? function_of(source(plan_in(loaded, options)),
                                                          fixed_sizes(options.import), path)
                                            : function_of(loaded.source, {}, path);
   try {

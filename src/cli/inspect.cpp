@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "api/hone.h"
 #include "base/checked.h"
@@ -250,9 +251,46 @@ std::size_t launches(const std::vector<Step>& steps, Step::Kind kind) {
   return n;
 }
 
-void add_params(Report& r, std::string title, const std::vector<PlanParam>& params) {
+void add_params(Report& r, std::string title, const std::vector<const PlanParam*>& params) {
   auto& s = r.section(title, title, {"name", "type", "donated"});
-  for (const PlanParam& p : params) s.rows.push_back({p.name, cat(p.type), p.donated ? "yes" : ""});
+  for (const PlanParam* p : params)
+    s.rows.push_back({p->name, cat(p->type), p->donated ? "yes" : ""});
+}
+
+void add_states(Report& r, const Plan& plan) {
+  if (plan.states.empty()) return;
+  auto& s = r.section("states", "states", {"name", "group", "type", "start"});
+  for (const PlanState& one : plan.states)
+    s.rows.push_back({one.name, one.group, cat(one.type), one.start ? "stored" : "zeros"});
+}
+
+// Which states an entry reads, and which of these it updates.
+void add_uses(Report& r, const Plan& plan, const PlanEntry& e, const std::string& of) {
+  auto& s = r.section("states used" + of, "uses" + of, {"name", "updated"});
+  std::set<std::int32_t> updated;
+  for (std::size_t i = 0; i < e.results.size(); ++i) updated.insert(e.updated_by(i));
+  for (std::size_t i = 0; i < e.params.size(); ++i)
+    if (const std::int32_t state = e.state_of(i); state != PlanEntry::no_state)
+      s.rows.push_back({plan.states[static_cast<std::size_t>(state)].name,
+                        updated.contains(state) ? "yes" : ""});
+}
+
+void add_entry(Report& r, const Plan& plan, const PlanEntry& e) {
+  const std::string of = plan.entries.size() > 1 ? cat(" of ", e.name) : "";
+  add_params(r, "inputs" + of, inputs_of(e));
+  add_params(r, "outputs" + of, outputs_of(e));
+  if (!e.states.empty()) add_uses(r, plan, e, of);
+  auto& variants =
+      r.section("variants" + of, "variants" + of, {"devices", "launches", "library_calls", "when"});
+  for (const Variant& v : e.variants)
+    variants.rows.push_back({devices_text(v), cat(launches(v.steps, Step::Kind::launch)),
+                             cat(launches(v.steps, Step::Kind::library)), guards_text(v)});
+  auto& strategies = r.section("strategies that were compared" + of, "strategies" + of,
+                               {"name", "ms", "peak_bytes", "chosen", "failure"});
+  for (const StrategyRecord& s : e.strategies)
+    strategies.rows.push_back({s.name, s.ms < 0 ? "" : cat(s.ms),
+                               s.peak_bytes < 0 ? "" : cat(s.peak_bytes), s.chosen ? "yes" : "",
+                               s.failure});
 }
 
 Report of_plan(const fs::path& path) {
@@ -273,25 +311,20 @@ Report of_plan(const fs::path& path) {
   r.fact("verification", plan.verification);
   r.fact("machine", plan.machine);
   r.fact("content", to_hex(content_hash(plan)));
-  r.fact("self_tests", std::ranges::count(plan.main().self_tests, "", &SelfTest::missing));
+  std::int64_t self_tests = 0;
+  for (const PlanEntry& e : plan.entries)
+    self_tests += std::ranges::count(e.self_tests, "", &SelfTest::missing);
+  r.fact("self_tests", self_tests);
   r.fact("kernels", plan.kernels.size());
   r.fact("code_bytes", code);
   r.fact("weight_bytes", weights);
   r.fact("prepared_bytes", prepared);
-  r.fact("graph", plan.main().graph.empty() ? "stripped" : "kept");
-  add_params(r, "inputs", plan.main().params);
-  add_params(r, "outputs", plan.main().results);
-  auto& variants =
-      r.section("variants", "variants", {"devices", "launches", "library_calls", "when"});
-  for (const Variant& v : plan.main().variants)
-    variants.rows.push_back({devices_text(v), cat(launches(v.steps, Step::Kind::launch)),
-                             cat(launches(v.steps, Step::Kind::library)), guards_text(v)});
-  auto& strategies = r.section("strategies that were compared", "strategies",
-                               {"name", "ms", "peak_bytes", "chosen", "failure"});
-  for (const StrategyRecord& s : plan.main().strategies)
-    strategies.rows.push_back({s.name, s.ms < 0 ? "" : cat(s.ms),
-                               s.peak_bytes < 0 ? "" : cat(s.peak_bytes), s.chosen ? "yes" : "",
-                               s.failure});
+  r.fact("graph",
+         std::ranges::any_of(plan.entries, [](const PlanEntry& e) { return e.graph.empty(); })
+             ? "stripped"
+             : "kept");
+  add_states(r, plan);
+  for (const PlanEntry& e : plan.entries) add_entry(r, plan, e);
   auto& tensors = r.section("weights", "weights", {"name", "type", "bytes"});
   for (const PlanWeight& w : plan.weights)
     tensors.rows.push_back({w.name, cat(w.data.type()), cat(w.data.bytes().size())});

@@ -12,6 +12,7 @@
 #include "import/tensor_file.h"
 #include "optimize/batch.h"
 #include "optimize/fit.h"
+#include "plan/entry.h"
 #include "plan/plan_file.h"
 #include "verify/model/made_inputs.h"
 #include "verify/sizes.h"
@@ -179,6 +180,7 @@ std::vector<std::string> foreign_targets(const ModelOptions& o) {
 
 void add_model(Arguments& a, ModelOptions& o) {
   a.positional("MODEL", "model.onnx, a plan (.hone), or a directory that holds one", o.model);
+  a.text("--entry", "NAME", "the function to use, for a plan that has several", o.entry);
 }
 
 void add_links(Arguments& a, ImportOptions& o) {
@@ -304,6 +306,9 @@ Loaded load(const ModelOptions& options, const Arguments& args,
               " is a plan, which is already compiled; give the model that it was made from"));
     return out;
   }
+  if (!options.entry.empty())
+    throw UsageError(
+        cat("--entry: applies to plans; ", path, " is a model, which has one function"));
   if (options.has_strategy && options.strategy != "multi" && !options.devices.empty())
     throw UsageError("--devices: applies to the strategy multi only; give --strategy multi");
   ImportOptions given = options.import;
@@ -365,9 +370,14 @@ CompileOptions compile_options(const ModelOptions& options) {
   return out;
 }
 
+Plan plan_in(const Loaded& loaded, const ModelOptions& options) {
+  Plan plan = read_plan(loaded.file.path);
+  return options.keeps_states ? plan : as_function(std::move(plan), options.entry);
+}
+
 Plan made_plan(const Loaded& loaded, const ModelOptions& options, const std::string& strategy,
                CompileReport* report) {
-  if (loaded.file.is_plan()) return read_plan(loaded.file.path);
+  if (loaded.file.is_plan()) return plan_in(loaded, options);
   CompileOptions compiled = compile_options(options);
   compiled.strategy = strategy;
   compiled.keep = report != nullptr;
@@ -376,7 +386,11 @@ Plan made_plan(const Loaded& loaded, const ModelOptions& options, const std::str
 
 std::unique_ptr<Runner> open_runner(const Loaded& loaded, const ModelOptions& options,
                                     const std::string& strategy, CompileReport* report) {
-  const PlanLimits limits{options.threads, options.max_memory, options.deadline.at()};
+  PlanLimits limits{options.threads, options.max_memory, options.deadline.at()};
+  if (options.keeps_states) {
+    limits.entry = options.entry;
+    limits.state = options.state;
+  }
   if (!loaded.file.is_plan() && strategy == "ref")
     return std::make_unique<RefRunner>(loaded.source);
   return plan_runner(std::make_shared<const Plan>(made_plan(loaded, options, strategy, report)),

@@ -44,6 +44,9 @@ struct ModelOptions : Printing {
   Deadline deadline;
   bool one_op_groups = false;
   bool no_cache = false;
+  std::string entry;            // of a plan; empty: its only one
+  bool keeps_states = false;    // else states of a plan's entry are inputs and outputs
+  std::filesystem::path state;  // values of kept states; empty: their start values
 };
 
 // Options for the model and for compiling. Options below the heading `compiling` are refused for a
@@ -80,6 +83,9 @@ Loaded load_model(const ModelOptions&, const Arguments& args,
 CompileOptions compile_options(const ModelOptions&);
 // The given targets that this machine does not run.
 std::vector<std::string> foreign_targets(const ModelOptions&);
+
+// The plan of a plan file: of the chosen entry as a function, unless states are kept.
+Plan plan_in(const Loaded&, const ModelOptions&);
 
 // Compiles, or reads a plan file; does not need the plan's devices. If it compiles, fills `report`
 // with everything that a report page shows.

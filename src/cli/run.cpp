@@ -50,6 +50,8 @@ int run(Words words) {
   if (!a.parse(words)) return exit_ok;
   request.json = options.json;
   request.quiet = options.quiet;
+  options.keeps_states = true;
+  options.state = request.state;
   if (looks_for_difference) return run_first_difference(options, request, a);
 
   const auto start = std::chrono::steady_clock::now();

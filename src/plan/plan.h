@@ -273,6 +273,21 @@ struct PlanEntry {
   }
 };
 
+// The caller's inputs: the parameters that are no states; and outputs: the results that update
+// none.
+inline std::vector<const PlanParam*> inputs_of(const PlanEntry& e) {
+  std::vector<const PlanParam*> out;
+  for (std::size_t i = 0; i < e.params.size(); ++i)
+    if (e.is_input(i)) out.push_back(&e.params[i]);
+  return out;
+}
+inline std::vector<const PlanParam*> outputs_of(const PlanEntry& e) {
+  std::vector<const PlanParam*> out;
+  for (std::size_t i = 0; i < e.results.size(); ++i)
+    if (e.updated_by(i) == PlanEntry::no_state) out.push_back(&e.results[i]);
+  return out;
+}
+
 struct Plan {
   static constexpr int format_version = 2;
   std::string name;

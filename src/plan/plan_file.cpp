@@ -100,7 +100,8 @@ void check_version(const std::string& version, std::string_view path) {
 }
 
 void check_features(const std::string& wanted, std::string_view path) {
-  for (const Json& feature : Json::parse(wanted, path).array())
+  const Json list = Json::parse(wanted, path);
+  for (const Json& feature : list.array())
     if (std::ranges::count(features, std::string_view(feature.text_value())) == 0)
       throw UserError(path, ": requires '", feature.text_value(),
                       "', which this version of hone does not have; use a newer version");
@@ -223,8 +224,8 @@ Plan read_plan(const std::filesystem::path& path, VerifyData verify) {
   const std::shared_ptr<const MappedFile> map = MappedFile::open(path);
   const Safetensors file = read_safetensors(map);
   check_version(metadata(file, version_key, where), where);
-  verify_header(file, where);
   check_features(metadata(file, requires_key, where), where);
+  verify_header(file, where);
   verify_data(file, Json::parse(metadata(file, hashes_key, where), where), verify, where);
   Plan plan = parse_plan(file, where);
   for (std::size_t i = 0; i < plan.entries.size(); ++i)

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plan/check.h"
+#include "plan/entry.h"
 #include "plan/footprint.h"
 #include "plan/plan_file.h"
 #include "plan/plan_text.h"
@@ -97,12 +98,7 @@ std::shared_ptr<const Executable> Executable::open(const std::filesystem::path& 
 }
 
 const LoadedEntry& Executable::entry(std::string_view name) const {
-  std::string names;
-  for (const LoadedEntry& e : entries_) {
-    if (e.plan->name == name) return e;
-    names += cat(names.empty() ? "'" : ", '", e.plan->name, "'");
-  }
-  throw UserError(plan_->name, ": has no entry '", name, "'; it has ", names);
+  return entries_[static_cast<std::size_t>(&entry_named(*plan_, name) - plan_->entries.data())];
 }
 
 const LoadedEntry& Executable::entry_of(const Variant& v) const {

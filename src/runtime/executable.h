@@ -80,7 +80,7 @@ class Executable {
   // Of the plan's entries, in their order.
   const std::vector<LoadedEntry>& entries() const { return entries_; }
   const LoadedEntry& main() const { return entries_.front(); }
-  // By name. Throws UserError that lists the plan's entries.
+  // By name; empty: the only one. Throws UserError that lists the plan's entries.
   const LoadedEntry& entry(std::string_view name) const;
   // The entry of a variant of the plan.
   const LoadedEntry& entry_of(const Variant&) const;

@@ -4,20 +4,19 @@ namespace hone {
 
 bool FairLock::lock(Mode mode, const std::stop_token& stop, const Deadline& deadline) {
   std::unique_lock guard(mutex_);
-  const std::uint64_t ticket = next_++;
-  const auto enters = [&] { return can_enter(ticket, mode); };
-  const bool entered =
-      deadline ? turn_.wait_until(guard, stop, *deadline, enters) : turn_.wait(guard, stop, enters);
-  if (!entered) {
-    give_up(ticket);
-    return false;
+  if (queue_.empty() && is_free_for(mode)) {
+    take(mode);
+    return true;
   }
-  if (mode == Mode::shared)
-    ++readers_;
-  else
-    has_writer_ = true;
-  advance();
-  return true;
+  Waiter self{mode};
+  const auto place = queue_.insert(queue_.end(), &self);
+  const auto has_lock = [&] { return self.has_lock; };
+  const bool entered = deadline ? self.woken.wait_until(guard, stop, *deadline, has_lock)
+                                : self.woken.wait(guard, stop, has_lock);
+  if (entered) return true;
+  queue_.erase(place);
+  admit();  // those behind it may now be the first
+  return false;
 }
 
 void FairLock::unlock(Mode mode) noexcept {
@@ -26,23 +25,28 @@ void FairLock::unlock(Mode mode) noexcept {
     --readers_;
   else
     has_writer_ = false;
-  turn_.notify_all();
+  admit();
 }
 
-bool FairLock::can_enter(std::uint64_t ticket, Mode mode) const {
-  return serving_ == ticket && !has_writer_ && (mode == Mode::shared || readers_ == 0);
+bool FairLock::is_free_for(Mode mode) const {
+  return !has_writer_ && (mode == Mode::shared || readers_ == 0);
 }
 
-void FairLock::give_up(std::uint64_t ticket) {
-  if (ticket == serving_)
-    advance();
+void FairLock::take(Mode mode) {
+  if (mode == Mode::shared)
+    ++readers_;
   else
-    left_.insert(ticket);
+    has_writer_ = true;
 }
 
-void FairLock::advance() {
-  for (++serving_; left_.erase(serving_) > 0;) ++serving_;
-  turn_.notify_all();
+void FairLock::admit() {
+  while (!queue_.empty() && is_free_for(queue_.front()->mode)) {
+    Waiter& first = *queue_.front();
+    queue_.pop_front();
+    take(first.mode);
+    first.has_lock = true;
+    first.woken.notify_one();
+  }
 }
 
 }  // namespace hone

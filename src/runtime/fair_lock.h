@@ -5,9 +5,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <stop_token>
 
 namespace hone {
@@ -22,14 +22,17 @@ class FairLock {
   void unlock(Mode) noexcept;
 
  private:
-  bool can_enter(std::uint64_t ticket, Mode) const;
-  void give_up(std::uint64_t ticket);
-  void advance();
+  struct Waiter {
+    Mode mode;
+    bool has_lock = false;
+    std::condition_variable_any woken = {};
+  };
+  bool is_free_for(Mode) const;
+  void take(Mode);
+  void admit();  // from the front of the queue, as many as can have the lock
 
   std::mutex mutex_;
-  std::condition_variable_any turn_;
-  std::uint64_t next_ = 0, serving_ = 0;  // tickets: the next to hand out, the next to enter
-  std::set<std::uint64_t> left_;          // tickets of waiters that gave up
+  std::list<Waiter*> queue_;
   int readers_ = 0;
   bool has_writer_ = false;
 };

@@ -18,7 +18,7 @@ class Session::Impl {
   Impl(std::shared_ptr<const Executable> executable, SessionOptions options)
       : executable_(std::move(executable)),
         options_(std::move(options)),
-        entry_(options_.entry.empty() ? executable_->main() : executable_->entry(options_.entry)),
+        entry_(executable_->entry(options_.entry)),
         ports_(*executable_, *entry_.plan, options_.states_are_inputs),
         cache_(*executable_, entry_, options_.most_sizes),
         job_([this] { run(); }, [this] { is_busy_.store(false, std::memory_order_release); }) {
@@ -430,6 +430,8 @@ std::vector<const PlanParam*> Session::inputs() const {
 std::vector<const PlanParam*> Session::outputs() const {
   return chosen(entry().results, impl_->ports().given_outputs());
 }
+std::size_t Session::input_count() const { return impl_->ports().given_inputs().size(); }
+std::size_t Session::output_count() const { return impl_->ports().given_outputs().size(); }
 std::size_t Session::input_number(std::string_view name) const {
   return number_of("input", inputs(), name);
 }

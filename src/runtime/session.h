@@ -34,7 +34,7 @@ struct SessionOptions {
   std::int64_t max_memory = -1;
   std::function<void(const StepEvent&)> trace = nullptr;
   std::size_t most_sizes = 8;  // sets of sizes that are kept ready
-  std::string entry = {};      // the plan's function to run; empty: the first
+  std::string entry = {};      // the plan's function to run; empty: its only one
   // Memory of the states that the entry uses: each of their groups in one of these.
   std::vector<State> states = {};
   // Instead: parameters that are states are inputs, and results that update states are outputs
@@ -59,6 +59,8 @@ class Session {
   // none. The numbers below are places in these lists.
   std::vector<const PlanParam*> inputs() const;
   std::vector<const PlanParam*> outputs() const;
+  std::size_t input_count() const;
+  std::size_t output_count() const;
   // Throw UserError that lists the names.
   std::size_t input_number(std::string_view name) const;
   std::size_t output_number(std::string_view name) const;

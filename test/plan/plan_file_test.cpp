@@ -116,6 +116,19 @@ Plan rich_plan() {
               {.dtype = DType::i64, .dims = {1, 2}, .given = Array::zeros(DType::i64, {1, 2})}};
   t.results = {{{7}, {7, 8}, {0, 6}, {0.1, std::numeric_limits<double>::infinity()}, 1e-5}};
   p.main().self_tests = {t, {.missing = "none"}};
+  p.states = {{"w.\"x\"", "model", f32({2, 3}), 0, floats({2, 3}, 4)},
+              {"count", "model", i64({}), 64},
+              {"m", "optimizer", f32({2, 3}), 0}};
+  PlanEntry second;
+  second.name = "update";
+  second.params = {{"w", f32({2, 3}), true}, {"x", f32({n})}};
+  second.results = {{"next", f32({2, 3})}};
+  second.result_alias = {0};
+  second.states = {0, -1};
+  second.variants = {rich_variant()};
+  second.variants[0].results = {f32({2, 3})};
+  second.graph = "%0 = another";
+  p.entries.push_back(second);
   return p;
 }
 
@@ -252,6 +265,13 @@ TEST(PlanFile, SaysWhatIsWrong) {
   EXPECT_NE(refusal(whole).find("plan format version 9, expected 2"), std::string::npos)
       << refusal(whole);
   whole = content(written_plan());
+  const std::size_t wanted = whole.find("\"hone.requires\":\"[\\\"entries\\\",\\\"states\\\"]\"");
+  ASSERT_NE(wanted, std::string::npos);
+  whole.replace(whole.find("states", wanted), 6, "wheels");
+  EXPECT_NE(refusal(whole).find("requires 'wheels', which this version of hone does not have"),
+            std::string::npos)
+      << refusal(whole);
+  whole = content(written_plan());
   whole.back() ^= 1;
   EXPECT_NE(refusal(whole).find("is damaged: the checksum of tensor 'selftest'"), std::string::npos)
       << refusal(whole);
@@ -299,6 +319,22 @@ TEST(PlanCheck, RefusesWhatLeadsNowhere) {
          }
        },
        "nested more than"},
+      {[](Plan& p) { p.entries.clear(); }, "no entry"},
+      {[](Plan& p) { p.entries[1].name = p.main().name; }, "two have the name"},
+      {[](Plan& p) { p.states[1].name = p.states[0].name; }, "another state's"},
+      {[](Plan& p) { p.states[1].offset = 0; }, "the states before it end at"},
+      {[](Plan& p) { p.states[1].offset = 24; }, "the states before it end at"},
+      {[](Plan& p) { p.states[0].type = f32({n, 3}); }, "no fixed size"},
+      {[](Plan& p) { p.states[0].start = floats({3, 2}, 1); }, "value of another type"},
+      {[](Plan& p) { p.entries[1].states = {0}; }, "1 states for 2 parameters"},
+      {[](Plan& p) { p.entries[1].states = {3, -1}; }, "state 3 of 3"},
+      {[](Plan& p) { p.entries[1].states = {1, -1}; }, "but it is i64[]"},
+      {[](Plan& p) { p.entries[1].states = {0, 0}; }, "two parameters for state"},
+      {[](Plan& p) {
+         p.entries[1].results.push_back(p.entries[1].results[0]);
+         p.entries[1].result_alias = {0, 0};
+       },
+       "stores two results"},
   };
   check(rich_plan(), "plan");
   for (const Case& c : cases) {

@@ -1,92 +1,45 @@
 #include "api/runtime/c.h"
 
 #include <algorithm>
-#include <mutex>
-#include <new>
-#include <stop_token>
-#include <string>
 
+#include "api/runtime/boundary.h"
 #include "backend/devices/devices.h"
 #include "base/log.h"
 #include "plan/plan_file.h"
 #include "runtime/prepare.h"
-#include "runtime/session.h"
 #include "type/text.h"
 
-struct hone_executable {
-  std::shared_ptr<const hone::Executable> it;
-};
-
-struct hone_session {
-  std::unique_ptr<hone::Session> it;
-  std::mutex mutex;  // guards `stop` against hone_stop
-  std::stop_source stop;
-};
-
-namespace {
-
-using namespace hone;
+namespace hone::c_api {
 
 std::string& last_error() {
   thread_local std::string text;
   return text;
 }
 
-hone_status failed(hone_status status, const char* text) noexcept {
-  try {
-    last_error() = text;
-  } catch (...) {
-  }
-  return status;
+void describe(const std::string& name, const Type& type, bool is_donated, hone_tensor_info* out) {
+  required(out, "hone_tensor_info");
+  if (type.rank() > HONE_MOST_AXES)
+    throw UserError("tensor '", name, "' has ", type.rank(), " axes, expected at most ",
+                    int{HONE_MOST_AXES});
+  *out = {name.c_str(), static_cast<hone_dtype>(type.dtype), type.rank(), {}, is_donated};
+  for (int i = 0; i < type.rank(); ++i) out->dims[i] = type.shape[i].as_number().value_or(-1);
 }
 
-// Boundary of the C interface: no exception leaves this function.
-template <class F>
-hone_status guarded(F&& f) noexcept {
-  try {
-    f();
-    return HONE_OK;
-  } catch (const Cancelled& e) {
-    return failed(e.why == Cancelled::Why::deadline ? HONE_DEADLINE : HONE_STOPPED, e.what());
-  } catch (const OutOfMemory& e) {
-    return failed(HONE_OUT_OF_MEMORY, e.what());
-  } catch (const UserError& e) {
-    return failed(HONE_ERROR_USER, e.what());
-  } catch (const std::bad_alloc&) {
-    return failed(HONE_OUT_OF_MEMORY, "out of memory");
-  } catch (const std::exception& e) {
-    return failed(HONE_ERROR_INTERNAL, e.what());
-  } catch (...) {
-    return failed(HONE_ERROR_INTERNAL, "an unknown exception");
-  }
+}  // namespace hone::c_api
+
+namespace {
+
+using namespace hone;
+using namespace hone::c_api;
+
+void describe_one(const std::vector<const PlanParam*>& list, std::int32_t index, const char* what,
+                  hone_tensor_info* out) {
+  const PlanParam& p = *list[checked_index(index, list.size(), what)];
+  describe(p.name, p.type, p.donated, out);
 }
 
 static_assert(static_cast<int>(DType::b1) == HONE_BOOL);
 static_assert(static_cast<int>(DType::text) == HONE_TEXT && dtype_count == HONE_TEXT + 1);
-
-template <class T>
-T* required(T* p, const char* what) {
-  if (!p) throw UserError(what, " is null, expected a valid pointer");
-  return p;
-}
-
-std::size_t checked_index(std::int32_t index, std::size_t count, const char* what) {
-  if (index < 0 || static_cast<std::size_t>(index) >= count)
-    throw UserError(what, " ", index, " does not exist; the plan has ", count, " ", what,
-                    "s, numbered from 0");
-  return static_cast<std::size_t>(index);
-}
-
-void describe(const std::vector<PlanParam>& list, std::int32_t index, const char* what,
-              hone_tensor_info* out) {
-  required(out, "hone_tensor_info");
-  const PlanParam& p = list[checked_index(index, list.size(), what)];
-  if (p.type.rank() > HONE_MOST_AXES)
-    throw UserError("tensor '", p.name, "' has ", p.type.rank(), " axes, expected at most ",
-                    int{HONE_MOST_AXES});
-  *out = {p.name.c_str(), static_cast<hone_dtype>(p.type.dtype), p.type.rank(), {}, p.donated};
-  for (int i = 0; i < p.type.rank(); ++i) out->dims[i] = p.type.shape[i].as_number().value_or(-1);
-}
 
 class UserPool final : public ThreadPool {
  public:
@@ -152,6 +105,11 @@ SessionOptions session_options(const Executable& executable, const hone_session_
   if (given->allocator)
     out.allocator = std::make_shared<UserAllocator>(*given->allocator, executable.device());
   if (given->max_memory > 0) out.max_memory = given->max_memory;
+  if (given->entry) out.entry = given->entry;
+  check_sign("state_count", given->state_count);
+  if (given->state_count > 0) required(given->states, "hone_session_options: states");
+  for (std::int32_t i = 0; i < given->state_count; ++i)
+    out.states.push_back(required(given->states[i], "hone_session_options: a state")->it);
   return out;
 }
 
@@ -183,6 +141,18 @@ void give_dims(const std::vector<std::vector<std::int64_t>>& all, std::int32_t i
                     int{HONE_MOST_AXES});
   std::copy(sizes.begin(), sizes.end(), required(dims, "dims"));
   *required(rank, "rank") = static_cast<std::int32_t>(sizes.size());
+}
+
+const PlanEntry& main_of(const hone_executable* e) {
+  return *required(e, "executable")->it->main().plan;
+}
+
+// f(), or -1 if it throws.
+template <class F>
+std::int32_t count(const F& f) {
+  std::int32_t n = -1;
+  guarded([&] { n = static_cast<std::int32_t>(f()); });
+  return n;
 }
 
 }  // namespace
@@ -225,27 +195,53 @@ hone_status hone_executable_share(const hone_executable* e, hone_executable** ou
 }
 void hone_executable_free(hone_executable* e) { delete e; }
 
-std::int32_t hone_input_count(const hone_executable* e) {
-  std::int32_t n = -1;
-  guarded([&] {
-    n = static_cast<std::int32_t>(required(e, "executable")->it->plan().main().params.size());
+std::int32_t hone_entry_count(const hone_executable* e) {
+  return count([&] { return required(e, "executable")->it->entries().size(); });
+}
+hone_status hone_entry_name(const hone_executable* e, std::int32_t i, const char** out) {
+  return guarded([&] {
+    const auto& entries = required(e, "executable")->it->entries();
+    *required(out, "hone_entry_name: out") =
+        entries[checked_index(i, entries.size(), "entry")].plan->name.c_str();
   });
-  return n;
+}
+
+std::int32_t hone_input_count(const hone_executable* e) {
+  return count([&] { return inputs_of(main_of(e)).size(); });
 }
 std::int32_t hone_output_count(const hone_executable* e) {
-  std::int32_t n = -1;
-  guarded([&] {
-    n = static_cast<std::int32_t>(required(e, "executable")->it->plan().main().results.size());
-  });
-  return n;
+  return count([&] { return outputs_of(main_of(e)).size(); });
 }
 hone_status hone_input_info(const hone_executable* e, std::int32_t i, hone_tensor_info* out) {
-  return guarded(
-      [&] { describe(required(e, "executable")->it->plan().main().params, i, "input", out); });
+  return guarded([&] { describe_one(inputs_of(main_of(e)), i, "input", out); });
 }
 hone_status hone_output_info(const hone_executable* e, std::int32_t i, hone_tensor_info* out) {
-  return guarded(
-      [&] { describe(required(e, "executable")->it->plan().main().results, i, "output", out); });
+  return guarded([&] { describe_one(outputs_of(main_of(e)), i, "output", out); });
+}
+
+std::int32_t hone_session_input_count(const hone_session* s) {
+  return count([&] { return required(s, "session")->it->inputs().size(); });
+}
+std::int32_t hone_session_output_count(const hone_session* s) {
+  return count([&] { return required(s, "session")->it->outputs().size(); });
+}
+hone_status hone_session_input_info(const hone_session* s, std::int32_t i, hone_tensor_info* out) {
+  return guarded([&] { describe_one(required(s, "session")->it->inputs(), i, "input", out); });
+}
+hone_status hone_session_output_info(const hone_session* s, std::int32_t i, hone_tensor_info* out) {
+  return guarded([&] { describe_one(required(s, "session")->it->outputs(), i, "output", out); });
+}
+hone_status hone_find_input(const hone_session* s, const char* name, std::int32_t* index) {
+  return guarded([&] {
+    const std::size_t i = required(s, "session")->it->input_number(required(name, "name"));
+    *required(index, "index") = static_cast<std::int32_t>(i);
+  });
+}
+hone_status hone_find_output(const hone_session* s, const char* name, std::int32_t* index) {
+  return guarded([&] {
+    const std::size_t i = required(s, "session")->it->output_number(required(name, "name"));
+    *required(index, "index") = static_cast<std::int32_t>(i);
+  });
 }
 
 hone_status hone_session_create(hone_executable* e, const hone_session_options* options,
@@ -264,8 +260,8 @@ hone_status hone_bind_input(hone_session* s, std::int32_t i, hone_dtype dtype,
                             const std::int64_t* dims, std::int32_t rank, const void* data,
                             std::size_t bytes) {
   return guarded([&] {
-    const Plan& plan = required(s, "session")->it->executable().plan();
-    s->it->bind_input(checked_index(i, plan.main().params.size(), "input"),
+    const std::size_t inputs = required(s, "session")->it->input_count();
+    s->it->bind_input(checked_index(i, inputs, "input"),
                       tensor(dtype, dims, rank, const_cast<void*>(data), bytes));
   });
 }
@@ -273,9 +269,8 @@ hone_status hone_bind_output(hone_session* s, std::int32_t i, hone_dtype dtype,
                              const std::int64_t* dims, std::int32_t rank, void* data,
                              std::size_t bytes) {
   return guarded([&] {
-    const Plan& plan = required(s, "session")->it->executable().plan();
-    s->it->bind_output(checked_index(i, plan.main().results.size(), "output"),
-                       tensor(dtype, dims, rank, data, bytes));
+    const std::size_t outputs = required(s, "session")->it->output_count();
+    s->it->bind_output(checked_index(i, outputs, "output"), tensor(dtype, dims, rank, data, bytes));
   });
 }
 
@@ -293,7 +288,7 @@ hone_status hone_result_dims(hone_session* s, std::int32_t i, std::int64_t dims[
                              std::int32_t* rank) {
   return guarded([&] {
     const auto all = required(s, "session")->it->result_dims();
-    if (all.empty() && !s->it->executable().plan().main().results.empty())
+    if (all.empty() && s->it->output_count() > 0)
       throw UserError("output ", i, ": its sizes are known after the first run; call hone_run");
     give_dims(all, i, dims, rank);
   });
@@ -305,7 +300,15 @@ hone_status hone_session_memory(hone_session* s, hone_memory* out) {
     const SharedMemory& shared = m.shared;
     *required(out, "hone_memory: out") = {m.peak(),    shared.weights, shared.prepared, shared.file,
                                           shared.plan, shared.code,    m.arena,         m.scratch,
-                                          m.staging,   m.steps,        m.library};
+                                          m.staging,   m.steps,        m.library,       m.states};
+  });
+}
+
+hone_status hone_session_traffic(hone_session* s, hone_traffic* out) {
+  return guarded([&] {
+    const RunCounters& c = required(s, "session")->it->counters();
+    *required(out, "hone_traffic: out") = {static_cast<std::uint64_t>(c.uploaded_bytes),
+                                           static_cast<std::uint64_t>(c.downloaded_bytes)};
   });
 }
 

@@ -1,6 +1,7 @@
 /* Loads and runs plans from C, or from C++ without exceptions. Links no compiler. Every call that
  * can fail returns a status and leaves the reason in hone_last_error(). Handles belong to one
- * thread at a time, except hone_executable (shared freely), hone_stop and hone_poll (any thread).
+ * thread at a time, except hone_executable and hone_state (shared freely), hone_stop and hone_poll
+ * (any thread).
  */
 #ifndef HONE_C_H
 #define HONE_C_H
@@ -62,6 +63,7 @@ typedef enum hone_dtype {
 
 typedef struct hone_executable hone_executable;
 typedef struct hone_session hone_session;
+typedef struct hone_state hone_state;
 
 /* Message of this thread's last failed call; never null. Valid until the next failure. */
 HONE_EXPORT const char* hone_last_error(void);
@@ -96,7 +98,13 @@ typedef struct hone_tensor_info {
   int32_t donated; /* inputs: an output may reuse its memory */
 } hone_tensor_info;
 
-/* For a null handle these return -1 and set hone_last_error(). */
+/* The functions of a plan; a model's plan has one. For a null handle the count is -1. The name is
+ * valid as long as the plan is loaded. */
+HONE_EXPORT int32_t hone_entry_count(const hone_executable*);
+HONE_EXPORT hone_status hone_entry_name(const hone_executable*, int32_t index, const char** out);
+
+/* Of the first entry, without states. For a null handle these return -1 and set hone_last_error().
+ */
 HONE_EXPORT int32_t hone_input_count(const hone_executable*);
 HONE_EXPORT int32_t hone_output_count(const hone_executable*);
 HONE_EXPORT hone_status hone_input_info(const hone_executable*, int32_t index, hone_tensor_info*);
@@ -118,6 +126,37 @@ typedef struct hone_allocator {
   void (*free)(void* context, void* memory, size_t bytes) HONE_ZERO;
 } hone_allocator;
 
+/* Memory of a plan's states: values that outlive runs, such as weights that are trained, or caches.
+ * `count` groups of the plan; 0: all. Every state has its start value. Sessions that use it keep it
+ * alive. All calls with a state may be made by any thread; they wait for runs that use it. */
+HONE_EXPORT hone_status hone_state_create(hone_executable*, const char* const* groups,
+                                          int32_t count, hone_state** out);
+HONE_EXPORT void hone_state_free(hone_state*); /* null is allowed */
+/* Names, dtypes and sizes. For a null handle the count is -1. */
+HONE_EXPORT int32_t hone_state_count(const hone_state*);
+HONE_EXPORT hone_status hone_state_info(const hone_state*, int32_t index, hone_tensor_info*);
+/* Copies one state, dense and row-major, from or to the caller's memory. */
+HONE_EXPORT hone_status hone_state_read(const hone_state*, const char* name, void* data,
+                                        size_t bytes);
+HONE_EXPORT hone_status hone_state_write(hone_state*, const char* name, const void* data,
+                                         size_t bytes);
+HONE_EXPORT hone_status hone_state_reset(hone_state*); /* to the start values */
+/* Copies all states of `from`, which must have the same groups. */
+HONE_EXPORT hone_status hone_state_assign(hone_state* to, const hone_state* from);
+/* A safetensors file; replaces it atomically. Loading changes nothing if the file lacks a state,
+ * has one of another type, or a tensor that is no state. */
+typedef struct hone_rename {
+  const char* tensor; /* name in the file */
+  const char* state;
+} hone_rename;
+HONE_EXPORT hone_status hone_state_save(const hone_state*, const char* path);
+HONE_EXPORT hone_status hone_state_load(hone_state*, const char* path, const hone_rename* renames,
+                                        int32_t count);
+/* Number of updates of a group so far; and whether one ended after it began to write: runs and
+ * reads are then refused until the group is reset, assigned or loaded. */
+HONE_EXPORT hone_status hone_state_version(const hone_state*, const char* group, uint64_t* out);
+HONE_EXPORT hone_status hone_state_is_torn(const hone_state*, const char* group, int32_t* out);
+
 /* Zero-initialize; zeros select the defaults. The data behind the pointers is copied. */
 typedef struct hone_session_options {
   int32_t threads HONE_ZERO;         /* of its own pool; 0: all that are available */
@@ -126,6 +165,9 @@ typedef struct hone_session_options {
   const hone_pool* pool HONE_ZERO; /* used instead of a pool of its own */
   const hone_allocator* allocator HONE_ZERO;
   int64_t max_memory HONE_ZERO; /* bytes, limits hone_memory.peak; 0: 80 % of what is available */
+  const char* entry HONE_ZERO;  /* the function to run; null: the plan's only one */
+  hone_state* const* states HONE_ZERO; /* together with each group that the entry uses, once */
+  int32_t state_count HONE_ZERO;
 } hone_session_options;
 
 HONE_EXPORT hone_status hone_session_create(hone_executable*,
@@ -133,6 +175,17 @@ HONE_EXPORT hone_status hone_session_create(hone_executable*,
                                             hone_session** out);
 /* Waits for a run started by hone_submit. Null is allowed. */
 HONE_EXPORT void hone_session_free(hone_session*);
+
+/* Inputs and outputs of the session's entry, without states. */
+HONE_EXPORT int32_t hone_session_input_count(const hone_session*);
+HONE_EXPORT int32_t hone_session_output_count(const hone_session*);
+HONE_EXPORT hone_status hone_session_input_info(const hone_session*, int32_t index,
+                                                hone_tensor_info*);
+HONE_EXPORT hone_status hone_session_output_info(const hone_session*, int32_t index,
+                                                 hone_tensor_info*);
+/* The number of an input or output by its name. */
+HONE_EXPORT hone_status hone_find_input(const hone_session*, const char* name, int32_t* index);
+HONE_EXPORT hone_status hone_find_output(const hone_session*, const char* name, int32_t* index);
 
 /* Binds dense row-major memory of the caller. Every run reads or writes it until other memory is
  * bound; it must live that long. `bytes` must be exactly the size given by dtype and dims. The
@@ -161,9 +214,16 @@ typedef struct hone_memory {
   size_t peak;                                    /* the most in use at the same time */
   size_t weights, prepared, file, plan, code;     /* shared by all sessions of the plan */
   size_t arena, scratch, staging, steps, library; /* of this session */
+  size_t states;                                  /* of the states that it uses */
 } hone_memory;
 /* Memory that a run with the inputs bound now needs; known before the run. */
 HONE_EXPORT hone_status hone_session_memory(hone_session*, hone_memory*);
+
+/* Bytes that all runs so far copied between the host's memory and a device's own. */
+typedef struct hone_traffic {
+  uint64_t uploaded, downloaded;
+} hone_traffic;
+HONE_EXPORT hone_status hone_session_traffic(hone_session*, hone_traffic*);
 
 HONE_EXPORT hone_status hone_run(hone_session*);
 /* Runs in another thread: submit, then poll (1: finished) or wait (returns the run's status). */
@@ -171,7 +231,8 @@ HONE_EXPORT hone_status hone_submit(hone_session*);
 HONE_EXPORT int32_t hone_poll(const hone_session*);
 HONE_EXPORT hone_status hone_wait(hone_session*);
 
-/* In milliseconds from now; negative: no deadline. Checked between steps. */
+/* In milliseconds from now; negative: no deadline. Checked while the run waits for states, and
+ * between steps up to the first that updates a state. */
 HONE_EXPORT hone_status hone_set_deadline(hone_session*, int64_t milliseconds);
 /* Stops the run in progress at its next step; later runs are not affected. */
 HONE_EXPORT void hone_stop(hone_session*);

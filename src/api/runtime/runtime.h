@@ -107,6 +107,76 @@ class Executable {
   hone_executable* it_ = nullptr;
 };
 
+// Values of a plan's states: memory that outlives runs and that sessions share, such as weights
+// that are trained, or a cache. May be used by several threads. Movable; another object is another
+// memory.
+class State {
+ public:
+  // Groups of the plan; empty: all. Every state has its start value.
+  explicit State(const Executable& e, const std::vector<std::string>& groups = {}) {
+    std::vector<const char*> names;
+    for (const std::string& g : groups) names.push_back(g.c_str());
+    check(hone_state_create(e.get(), names.data(), static_cast<int32_t>(names.size()), &it_));
+  }
+  State(State&& o) noexcept : it_(std::exchange(o.it_, nullptr)) {}
+  State& operator=(State&& o) noexcept {
+    State taken(std::move(o));
+    std::swap(it_, taken.it_);
+    return *this;
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { hone_state_free(it_); }  // sessions that use it keep the memory
+
+  int32_t count() const {
+    const int32_t n = hone_state_count(it_);
+    if (n < 0) throw Error(HONE_ERROR_USER, hone_last_error());
+    return n;
+  }
+  hone_tensor_info info(int32_t i) const {
+    hone_tensor_info out;
+    check(hone_state_info(it_, i, &out));
+    return out;
+  }
+  // Copy one state from or to memory of exactly its size.
+  template <class R>
+    requires WritableMemory<R>
+  void read(const std::string& name, R&& data) const {
+    const std::span memory(data);
+    check(hone_state_read(it_, name.c_str(), memory.data(), memory.size_bytes()));
+  }
+  template <class R>
+    requires Memory<R>
+  void write(const std::string& name, R&& data) {
+    const std::span memory(data);
+    check(hone_state_write(it_, name.c_str(), memory.data(), memory.size_bytes()));
+  }
+  void reset() { check(hone_state_reset(it_)); }
+  void assign(const State& from) { check(hone_state_assign(it_, from.it_)); }
+  void save(const std::string& path) const { check(hone_state_save(it_, path.c_str())); }
+  // Pairs: the tensor's name in the file, the state's name.
+  void load(const std::string& path,
+            const std::vector<std::pair<std::string, std::string>>& renamed = {}) {
+    std::vector<hone_rename> renames;
+    for (const auto& [tensor, state] : renamed) renames.push_back({tensor.c_str(), state.c_str()});
+    check(hone_state_load(it_, path.c_str(), renames.data(), static_cast<int32_t>(renames.size())));
+  }
+  uint64_t version(const std::string& group) const {
+    uint64_t n = 0;
+    check(hone_state_version(it_, group.c_str(), &n));
+    return n;
+  }
+  bool is_torn(const std::string& group) const {
+    int32_t torn = 0;
+    check(hone_state_is_torn(it_, group.c_str(), &torn));
+    return torn != 0;
+  }
+  hone_state* get() const { return it_; }
+
+ private:
+  hone_state* it_ = nullptr;
+};
+
 // As hone_session_options. The session copies the data that the pointers and the span refer to.
 struct SessionOptions {
   int32_t threads = 0;                     // of its own pool; 0: all that are available
@@ -114,6 +184,8 @@ struct SessionOptions {
   const hone_pool* pool = nullptr;         // used instead of a pool of its own
   const hone_allocator* allocator = nullptr;
   int64_t max_memory = 0;  // bytes, limits hone_memory.peak; 0: 80 % of what is available
+  std::string entry = {};  // the function to run; empty: the plan's only one
+  std::vector<const State*> states = {};  // together with each group that the entry uses, once
 };
 
 // Runs one call at a time. The executable may be destroyed first. Movable, not copyable: a session
@@ -129,6 +201,11 @@ class Session {
     given.pool = options.pool;
     given.allocator = options.allocator;
     given.max_memory = options.max_memory;
+    given.entry = options.entry.empty() ? nullptr : options.entry.c_str();
+    std::vector<hone_state*> states;
+    for (const State* state : options.states) states.push_back(state->get());
+    given.states = states.data();
+    given.state_count = static_cast<int32_t>(states.size());
     check(hone_session_create(e.get(), &given, &it_));
   }
   Session(Session&& o) noexcept : it_(std::exchange(o.it_, nullptr)) {}
@@ -140,6 +217,18 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session() { hone_session_free(it_); }  // waits for submit()
+
+  // The number of an input or output of the session's entry by its name.
+  int32_t input(const std::string& name) const {
+    int32_t i = 0;
+    check(hone_find_input(it_, name.c_str(), &i));
+    return i;
+  }
+  int32_t output(const std::string& name) const {
+    int32_t i = 0;
+    check(hone_find_output(it_, name.c_str(), &i));
+    return i;
+  }
 
   // Binds dense row-major memory, which every run uses: it must live and must not move until other
   // memory is bound or the session ends. Throws Error unless dtype and dims are what the plan takes
@@ -199,12 +288,20 @@ class Session {
     return m;
   }
 
+  // Bytes that all runs so far copied between the host's memory and a device's own.
+  hone_traffic traffic() {
+    hone_traffic t;
+    check(hone_session_traffic(it_, &t));
+    return t;
+  }
+
   void run() { check(hone_run(it_)); }
   // Runs in another thread: poll() returns whether the run is finished, wait() throws its error.
   void submit() { check(hone_submit(it_)); }
   bool poll() const { return hone_poll(it_) != 0; }
   void wait() { check(hone_wait(it_)); }
-  // In milliseconds from now; negative: no deadline. Checked between steps.
+  // In milliseconds from now; negative: no deadline. Checked while the run waits for states, and
+  // between steps up to the first that updates a state.
   void set_deadline(int64_t milliseconds) { check(hone_set_deadline(it_, milliseconds)); }
   // Stops the run in progress at its next step. Other threads may call only this and poll().
   void stop() { hone_stop(it_); }

@@ -21,6 +21,7 @@ int run(std::span<char* const> words) {
   Arguments a("hone-run", "Runs a plan file once on given inputs.");
   a.positional("PLAN", "the plan (.hone), made by `hone optimize`", plan);
   add_run(a, request);
+  a.text("--entry", "NAME", "the function to run, if the plan has several", request.entry);
   a.number("--threads", "N", "threads to use (default: 0, as many as the machine offers)",
            limits.threads, 0, most_threads);
   a.bytes("--max-memory", "fail if more memory is needed: 500M, 2Gi, ... (default: 80 % of memory)",
@@ -39,6 +40,8 @@ int run(std::span<char* const> words) {
   if (tests_itself)
     return self_test({plan, limits.max_memory, is_same_machine, request.json, request.quiet});
   limits.deadline = deadline.at();
+  limits.entry = request.entry;
+  limits.state = request.state;
   const auto start = std::chrono::steady_clock::now();
   const auto runner = plan_runner(std::make_shared<const Plan>(read_plan(plan)), limits);
   return run_once(*runner, request, std::chrono::steady_clock::now() - start);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "cli/run/exit.h"
 #include "cli/run/memory.h"
@@ -27,11 +28,18 @@ void add_run(Arguments& a, RunRequest& r) {
   a.parsed("-o,--output-dir", "DIR",
            "directory for NAME.npy of each result (default: the current one)",
            [&r](const std::string& s) { r.output_dir = s; });
+  a.parsed("--state", "FILE",
+           "values of the plan's states before the run: safetensors (default: start values)",
+           [&r](const std::string& s) { r.state = s; });
+  a.parsed("--save-state", "FILE", "write the values of the plan's states after the run",
+           [&r](const std::string& s) { r.saved_state = s; });
   a.flag("--time", "print how long opening and running took", r.print_times);
 }
 
 int run_once(Runner& runner, const RunRequest& request, Ms opened_in) {
   const std::vector<Array> inputs = read_inputs(request.inputs, runner.params());
+  if (!request.saved_state.empty() && !runner.state())
+    throw UserError("--save-state: the model has no states");
   make_output_directory(request.output_dir);
   const std::vector<std::filesystem::path> files =
       result_files(request.output_dir, runner.results());
@@ -41,6 +49,7 @@ int run_once(Runner& runner, const RunRequest& request, Ms opened_in) {
   const Clock::time_point start = Clock::now();
   const std::vector<Array> results = runner.run(inputs);
   const Ms ran_in = Clock::now() - start;
+  if (!request.saved_state.empty()) runner.state()->save(request.saved_state);
   out.add("resident", resident_json());
 
   Json list = Json::Array{};
@@ -62,6 +71,10 @@ int run_once(Runner& runner, const RunRequest& request, Ms opened_in) {
                   milliseconds(ran_in.count()).c_str());
   }
   if (tells) tell_resident(out.at("resident"));
+  if (!request.saved_state.empty()) {
+    out.add("state", request.saved_state.string());
+    if (tells) std::printf("states -> %s\n", request.saved_state.c_str());
+  }
   if (request.json) std::printf("%s\n", out.text(2).c_str());
   return exit_ok;
 }

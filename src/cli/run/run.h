@@ -15,6 +15,9 @@ namespace hone::cli {
 struct RunRequest {
   std::vector<std::string> inputs;  // "NAME=FILE" or "FILE"
   std::filesystem::path output_dir = ".";
+  std::string entry;                  // of a plan; empty: its only one
+  std::filesystem::path state;        // values of its states; empty: their start values
+  std::filesystem::path saved_state;  // where to write them after the run; empty: nowhere
   bool print_times = false;
   bool json = false;
   bool quiet = false;  // write the files and print nothing

@@ -67,7 +67,8 @@ int self_test(const SelfTestRequest& request) {
 Json outcomes_json(const std::vector<SelfTestOutcome>& outcomes) {
   Json out = Json::Array{};
   for (const SelfTestOutcome& o : outcomes)
-    out.push(Json::Object{{"variant", o.variant},
+    out.push(Json::Object{{"entry", o.entry},
+                          {"variant", o.variant},
                           {"target", o.target},
                           {"guards", o.guards},
                           {"inputs", o.inputs},
@@ -78,13 +79,16 @@ Json outcomes_json(const std::vector<SelfTestOutcome>& outcomes) {
 std::string outcomes_text(const std::vector<SelfTestOutcome>& outcomes,
                           const std::vector<int>& threads) {
   std::string out;
+  const bool has_several = std::ranges::any_of(
+      outcomes, [&](const SelfTestOutcome& o) { return o.entry != outcomes[0].entry; });
   for (const SelfTestOutcome& o : outcomes) {
-    out += cat("self-test: variant ", o.variant, " (", o.target,
+    const std::string entry = has_several ? cat("entry ", o.entry, ", ") : "";
+    out += cat("self-test: ", entry, "variant ", o.variant, " (", o.target,
                o.guards.empty() ? "" : ", " + shortened(o.guards), "): ");
     out += o.skipped.empty() ? cat(o.inputs, ": as verified, with ", threads_text(threads), "\n")
                              : cat("not run: ", o.skipped, "\n");
     for (const std::string& r : o.sizes_only)
-      out += cat("self-test: variant ", o.variant, ": only the size of result '", r,
+      out += cat("self-test: ", entry, "variant ", o.variant, ": only the size of result '", r,
                  "' was compared, as its values depend on how a library rounds\n");
   }
   return out;
