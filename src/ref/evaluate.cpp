@@ -35,6 +35,8 @@ Program make_program(const Function& f) {
   return p;
 }
 
+}  // namespace
+
 std::vector<Wide> host_results(const Op& op, const Attrs& attrs,
                                std::span<const Wide* const> inputs,
                                std::span<const Type> result_types,
@@ -66,6 +68,8 @@ std::vector<Wide> host_results(const Op& op, const Attrs& attrs,
   for (std::size_t i = inputs.size(); i < arrays.size(); ++i) results.push_back(widen(arrays[i]));
   return results;
 }
+
+namespace {
 
 // Data prepared once for evaluating a function and the bodies in it.
 class Programs {

@@ -2,6 +2,7 @@
 // verify every backend and to fold small constants; not fast, and never used to serve results.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,6 +53,11 @@ std::int64_t size_of(const Dim&, const Sizing&);
 void check_sizes(const Function&, const Sizing&);
 // Binds the symbol of an ops::measure node to the measured value, and runs the checks that need it.
 void bind_measured(const Function&, NodeId measure, std::int64_t n, Sizing&);
+
+// What the host function of an operation without `eval` computes.
+std::vector<Wide> host_results(const Op&, const Attrs&, std::span<const Wide* const> inputs,
+                               std::span<const Type> result_types,
+                               const std::function<std::int64_t(const Dim&)>& size);
 
 // Evaluates a function with the sizes of its caller.
 std::vector<Wide> evaluate_in(const Function&, std::vector<Wide> inputs, const Sizing& outer, Mode);

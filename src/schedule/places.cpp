@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "ops/host.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -66,6 +67,8 @@ bool Places::try_place_base(Value v, const View& at) {
   if (place || !is_made_here(v) || !views_fit(v, at)) return false;
   // The state of a loop is stored in its result.
   if (v.is(ops::while_loop) && !is_all_of_its_slot(at)) return false;
+  // Host functions write their results densely.
+  if (is_host_op(v.op()) && !are_dense(at.strides, at.dims)) return false;
   place = &at;
   return true;
 }

@@ -96,6 +96,20 @@ TEST(CompiledText, UnknownNumbersAndTooManyPiecesAreRefused) {
   expect_answers(session->run({{x}}));
 }
 
+// A host function cannot write a column of a larger result.
+TEST(CompiledText, LiteralsBesideOthersInRows) {
+  EmptyCache cache;
+  Function f;
+  const Value x = f.add_param(Type(DType::text, {8, 2}), "x");
+  const Value parts[] = {x,
+                         reshape_to(literal(f, {"a", "b", "c", "d", "e", "f", "g", "h"}), {8, 1})};
+  f.add_result(concat_values(parts, 1), "y");
+  const Plan plan =
+      compile({"columns", {{{}, f}}, {}}, {.strategy = "cpu", .verification = Verification::model});
+  const Array given = text_array({8, 2}, Texts(16, "x"));
+  EXPECT_EQ(session_of(std::make_shared<const Plan>(plan))->run({{given}}), evaluate(f, {{given}}));
+}
+
 TEST(CompiledText, TextFormHoldsBytes) {
   const Function f = function_of(2);
   std::vector<Array> arrays;
