@@ -163,6 +163,12 @@ class JsonWriter {
     return cat(d);
   }
   Json dims(const Dims& all) { return list(all, &JsonWriter::dim); }
+  Json dims_of_plan(const Dims& all) {
+    symbols_.swap(of_entry_);
+    Json out = dims(all);
+    symbols_.swap(of_entry_);
+    return out;
+  }
   Json symbols() const {
     Json o = Json::Object();
     for (const auto& [name, s] : symbols_) o.add(name, Json::Array{s.low(), s.high()});
@@ -304,15 +310,15 @@ class JsonWriter {
                         {"allowed", r.allowed}};
   }
 
-  // A variant's symbols may have narrower bounds than the entry's. Guards are evaluated for every
-  // size, so they use the entry's symbols.
+  // A variant's symbols may have narrower bounds than the entry's. Guards and checks are
+  // evaluated for every size, so they use the entry's symbols.
   Json variant(const Variant& v) {
     Json guards = list(v.guards, &JsonWriter::guard);
-    std::map<std::string, Dim> of_entry = std::exchange(symbols_, {});
+    of_entry_ = std::exchange(symbols_, {});
     Json o = variant_fields(v);
     o.add("guards", std::move(guards));
     o.add("symbols", symbols());
-    symbols_ = std::move(of_entry);
+    symbols_ = std::exchange(of_entry_, {});
     return o;
   }
   Json variant_fields(const Variant& v) {
@@ -360,7 +366,8 @@ class JsonWriter {
     const Json none = Json::Array();
     add_if(o, "operands", list(s.operands, &JsonWriter::view), none);
     add_if(o, "written", Json::Array(s.written.begin(), s.written.end()), none);
-    add_if(o, "scalars", dims(s.scalars), none);
+    add_if(o, "scalars", s.kind == Step::Kind::refuse ? dims_of_plan(s.scalars) : dims(s.scalars),
+           none);
     add_if(o, "chunks", dim(s.chunks), 1);
     add_if(o, "scratch_bytes", dim(s.scratch_bytes), 0);
     Json::Array settings;
@@ -392,6 +399,7 @@ class JsonWriter {
 
   const StoreTensor& store_;
   std::map<std::string, Dim> symbols_;
+  std::map<std::string, Dim> of_entry_;  // while a variant is written
   int next_ = 0;
 };
 
@@ -454,22 +462,21 @@ class JsonReader {
   }
 
   void read_symbols(const Json& j) {
-    symbols_.clear();
-    expressions_.clear();
+    known_ = {};
     for (const auto& [name, bounds] : j.at("symbols").object()) {
       if (bounds.array().size() != 2) throw UserError("plan: symbol '", name, "' needs two bounds");
-      symbols_.emplace(name,
-                       Dim::symbol(name, bounds.array()[0].integer(), bounds.array()[1].integer()));
+      known_.symbols.emplace(
+          name, Dim::symbol(name, bounds.array()[0].integer(), bounds.array()[1].integer()));
     }
   }
   Dim dim(const Json& j) {
     if (j.is_integer()) return j.integer();
-    auto [at, is_new] = expressions_.try_emplace(j.text_value());
+    auto [at, is_new] = known_.expressions.try_emplace(j.text_value());
     if (is_new)
       at->second = parse_dim(j.text_value(), [&](std::string_view name) {
-        auto it = symbols_.find(name);
-        if (it == symbols_.end()) throw UserError("plan: symbol '", name, "' has no bounds");
-        return it->second;
+        for (const Known* k : {&known_, &of_entry_})
+          if (auto it = k->symbols.find(name); it != k->symbols.end()) return it->second;
+        throw UserError("plan: symbol '", name, "' has no bounds");
       });
     return at->second;
   }
@@ -483,6 +490,13 @@ class JsonReader {
   Dims dims_if(const Json& o, std::string_view key) {
     const Json* j = o.find(key);
     return j ? dims(*j) : Dims();
+  }
+  // Of a check: with a variant's narrower bounds it could be simplified to true.
+  Dims dims_of_entry_if(const Json& o, std::string_view key) {
+    std::swap(known_, of_entry_);
+    Dims out = dims_if(o, key);
+    std::swap(known_, of_entry_);
+    return out;
   }
 
   Type type(const Json& j) {
@@ -638,7 +652,7 @@ class JsonReader {
     Variant v;
     // With the variant's bounds a guard would always be simplified to true.
     v.guards = list(j.at("guards"), &JsonReader::guard);
-    const auto of_entry = std::pair(symbols_, expressions_);
+    of_entry_ = known_;
     read_symbols(j);
     v.devices = list(j.at("devices"), &JsonReader::device);
     v.events = read_number<std::uint32_t>(j.at("events"));
@@ -649,7 +663,7 @@ class JsonReader {
     v.results = list(j.at("results"), &JsonReader::type);
     v.measured = list_if(j, "measured", &JsonReader::bound);
     v.result_bytes = dims_if(j, "result_bytes");
-    std::tie(symbols_, expressions_) = of_entry;
+    known_ = std::exchange(of_entry_, {});
     return v;
   }
   PlanDevice device(const Json& j) {
@@ -688,7 +702,8 @@ class JsonReader {
     s.operands = list_if(j, "operands", &JsonReader::view);
     if (const Json* written = j.find("written"))
       for (const Json& w : written->array()) s.written.push_back(w.boolean());
-    s.scalars = dims_if(j, "scalars");
+    s.scalars =
+        s.kind == Step::Kind::refuse ? dims_of_entry_if(j, "scalars") : dims_if(j, "scalars");
     if (const Json* chunks = j.find("chunks")) s.chunks = dim(*chunks);
     if (const Json* bytes = j.find("scratch_bytes")) s.scratch_bytes = dim(*bytes);
     if (const Json* settings = j.find("settings"))
@@ -721,9 +736,13 @@ class JsonReader {
   }
 
   const LoadTensor& load_;
-  std::map<std::string, Dim, std::less<>> symbols_;
-  // One Dim per string, because most occur in many views.
-  std::unordered_map<std::string_view, Dim> expressions_;
+  struct Known {
+    std::map<std::string, Dim, std::less<>> symbols;
+    // One Dim per string, because most occur in many views.
+    std::unordered_map<std::string_view, Dim> expressions;
+  };
+  Known known_;
+  Known of_entry_;  // while a variant is read
 };
 
 }  // namespace

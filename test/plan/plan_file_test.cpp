@@ -196,6 +196,25 @@ TEST(PlanFile, GuardsKeepTheirQuestionWhereTheVariantKnowsTheAnswer) {
   EXPECT_EQ(whole_text(after), whole_text(before));
 }
 
+// A check may be what a variant's narrower bounds follow from.
+TEST(PlanFile, ChecksKeepTheirQuestionWhereTheVariantKnowsTheAnswer) {
+  const Dim half = floor_div(n, Dim(2)), few = Dim::symbol("n", 8, 9);
+  Plan before = rich_plan();
+  Variant& v = before.variants[0];
+  for (PlanBuffer& b : v.buffers)
+    if (!b.bytes.is_number()) b.bytes = few * 4;
+  Step refuse;
+  refuse.kind = Step::Kind::refuse;
+  refuse.name = "half of n is not 4";
+  refuse.scalars = {half, 4};
+  v.steps.push_back(refuse);
+  const fs::path path = temp_file("checks.hone");
+  write_plan(path, before);
+  const Plan after = read_plan(path);
+  EXPECT_EQ(after.variants[0].steps.back().scalars, refuse.scalars);
+  EXPECT_EQ(whole_text(after), whole_text(before));
+}
+
 TEST(PlanFile, IsASafetensorsFileWithEachContentOnce) {
   const Safetensors file = read_safetensors(written_plan());
   // Weights 0 and 2 and graph array 0 are equal; prepared buffers 0 and 1 are equal, too.
