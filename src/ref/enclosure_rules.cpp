@@ -359,6 +359,8 @@ std::vector<Enclosure> chosen(const Enclosing& c) {
       const bool open = a.low != a.low || b.low != b.low;
       if (!maybe || (a.is_nan() && b.is_nan()))
         put(out, i, b);
+      else if (a.is_nan() || b.is_nan())
+        put(out, i, any_order_interval);  // rounding decides whether the result is NaN
       else
         put(out, i, open ? unknown_from(c, i) : joined(a, b));
       continue;

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "ops/common.h"
+#include "ops/host.h"
 #include "test/random/generate.h"
+#include "type/text.h"
 
 namespace hone::fuzz {
 namespace {
@@ -125,6 +127,27 @@ TEST(Judge, RoundingDecidesWhatIsOutsideTheDomain) {
   const Enclosure e = enclosed(wave, {INFINITY, 1.7014118e38f});
   EXPECT_TRUE(std::isnan(e.high.reals[0])) << "it is infinite";
   EXPECT_TRUE(e.hangs_on_order(1));
+}
+
+// erf of -3.92 is -1 or the next number, so a kernel may choose either operand.
+TEST(Judge, RoundingDecidesBetweenANumberAndNaN) {
+  Function f;
+  const Value x = f.add_param(f32({2}), "x"), one = ops::erf(x) + 1.0;
+  f.add_result(ops::select(Values{cast_to(one, DType::b1), one, ops::sqrt(x)}));
+  const Enclosure e = enclosed(f, {-3.92f, 1});
+  EXPECT_TRUE(e.hangs_on_order(0));
+  EXPECT_LT(e.high.reals[1], 2);
+}
+
+TEST(Judge, TextsAreKnown) {
+  Function f;
+  const std::vector<std::int64_t> ends = {1, 2};
+  const Value all = constant(f.graph(), Array::of<char>(DType::u8, {2}, std::string_view("ab")));
+  f.add_result(ops::text_literal(all, constant(f.graph(), Array::from_ints(ends))));
+  const Enclosure e = enclose(f, {}).at(0);
+  EXPECT_EQ(e.low.integers,
+            widen(text_array({2}, std::vector<std::string_view>{"a", "b"})).integers);
+  EXPECT_EQ(e.low.integers, e.high.integers);
 }
 
 // Where one element is open, the others stay known; complements turn an interval around.
