@@ -2,6 +2,8 @@
 // runs must find each.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <map>
 
 #include "ops/common.h"
@@ -148,6 +150,23 @@ Function wide_between() {
       wide, {{"axis", 0}, {"kind", std::string("sum")}, {"exclusive", 0}, {"reverse", 0}});
   f.add_result(ops::reduce_max(turned, {{"axes", Dims{1}}}), "y");
   return f;
+}
+
+// Which of two NaN an addition keeps is open; the bits of numbers are not.
+TEST(Repeats, ANaNMayHaveOtherBits) {
+  Function f;
+  f.add_result(f.add_param(f32({2}), "x") * 3.0, "y");
+  const auto plan = std::make_shared<const Plan>(
+      compile({"times", {{{}, f}}, {}}, {.strategy = "cpu", .threads = 1, .cache = false}));
+  const std::shared_ptr<const Executable> executable = Executable::load(plan, open_devices(*plan));
+  const auto check = [&](std::uint32_t nan, float number) {
+    const float given[] = {NAN, 1}, results[] = {std::bit_cast<float>(nan), number};
+    check_repeats(executable, {{{Array::of<float>(DType::f32, {2}, given)},
+                                {Array::of<float>(DType::f32, {2}, results)}}});
+  };
+  for (const std::uint32_t nan : {0x7fc00000u, 0xffc00123u}) EXPECT_NO_THROW(check(nan, 3));
+  EXPECT_THROW(check(0x7fc00000u, std::nextafter(3.0f, 4.0f)), UserError);
+  EXPECT_THROW(check(0x3f800000u, 3), UserError);
 }
 
 // What the check of repeated runs says.

@@ -25,8 +25,8 @@ inline constexpr int repeat_threads[] = {1, 2, 4, 7, 16};
 // memory: the smallest, the largest and the smallest again in a session that keeps everything,
 // where freed memory cannot be accessed; and two sessions at once, one of which runs between the
 // steps of the other, then each on a thread of its own. Throws UserError that names the first
-// result whose bits differ. Returns the numbers of threads: after `most_time`, only the last of
-// those left.
+// result whose bits differ, other than those of a NaN. Returns the numbers of threads: after
+// `most_time`, only the last of those left.
 std::vector<int> check_repeats(
     const std::shared_ptr<const Executable>&, const std::vector<Repeat>&,
     std::chrono::nanoseconds most_time = std::chrono::nanoseconds::max());
