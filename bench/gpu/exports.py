@@ -129,12 +129,32 @@ OTHERS = {
 MODELS = {**REPEATED, **OTHERS}
 
 
+def use_statistics_of(torch, model, inputs):
+    """Batch norms take the statistics of these inputs: with those that they begin with, the numbers of a deep network
+    vanish, and its result in f16 is zero."""
+    def take(norm, given):
+        x = given[0]
+        if x.numel() > x.shape[1]:
+            axes = [i for i in range(x.dim()) if i != 1]
+            norm.running_mean.copy_(x.mean(axes))
+            norm.running_var.copy_(x.var(axes, unbiased=False))
+    norms = [m for m in model.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
+    hooks = [m.register_forward_pre_hook(take) for m in norms if m.track_running_stats]
+    if hooks:
+        with torch.no_grad():
+            model(*inputs)
+    for hook in hooks:
+        hook.remove()
+
+
 def export(torch, name, folder):
     """The files' stem, or raises what PyTorch's exporter says."""
     import numpy as np
     torch.manual_seed(7)
     model, inputs = MODELS[name](torch)
-    model = model.eval().half().cuda()
+    model = model.eval()
+    use_statistics_of(torch, model, inputs)
+    model = model.half().cuda()
     inputs = [x.cuda().half() if x.is_floating_point() else x.cuda() for x in inputs]
     with torch.no_grad():
         expected = model(*inputs)
