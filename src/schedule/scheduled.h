@@ -25,7 +25,7 @@ struct Slot {
 // Shared by groups that compute the same on the same layouts.
 struct ScheduledSpec {
   GroupSpec spec;
-  std::vector<std::pair<int, int>> in_place;  // (result, parameter), see in_place.h
+  std::vector<std::pair<int, int>> in_place;  // (result, parameter), see kernel/in_place.h
   bool prepare = false;  // depends on weights alone: runs once, before the first run
   std::string name;
   Dim bytes = 0, flops = 0;

@@ -170,7 +170,7 @@ void Sharing::share_arena() {
     const std::uint32_t from = home(o.from);
     BufferUses::Range& memory = uses_.live[from];
     if (!is_arena(from) || from == o.to || memory.last != o.step ||
-        uses_.live[o.to].first != o.step)
+        uses_.live[o.to].first != o.step || uses_.live[o.to].last == o.step)
       continue;
     join(o.to, from);
     memory.last = uses_.live[o.to].last;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "kernel/in_place.h"
 #include "schedule/cost.h"
-#include "schedule/in_place.h"
 #include "schedule/views.h"
 
 namespace hone {

@@ -79,6 +79,15 @@ Function adam() {
   return f;
 }
 
+// Both are read for both next values, in one pass.
+Function turn() {
+  Function f;
+  const Value a = add(f, f32({70}), "a"), b = add(f, f32({70}), "b");
+  f.add_result(a * 0.6 - b * 0.8, "next_a", 0);
+  f.add_result(a * 0.8 + b * 0.6, "next_b", 1);
+  return f;
+}
+
 // As the running statistics of a norm: runs differ in the number of rows.
 Function running() {
   Function f;
@@ -94,7 +103,7 @@ Function running() {
 std::vector<Stored> functions() {
   return {{"counter", counter()}, {"exchange", exchange()}, {"rotation", rotation()},
           {"product", product()}, {"ring", ring()},         {"adam", adam()},
-          {"running", running()}};
+          {"running", running()}, {"turn", turn()}};
 }
 
 Array made(const Type& t, const Sizing& sizes, int seed) {
@@ -149,6 +158,22 @@ TEST_P(BackendConformance, StoredResultsAreWhereTheNextRunReads) {
       expect_accepted(got, s.f, before);
     }
   }
+}
+
+// The whole of Adam is one kernel that updates its states where they are: no memory of its own, no
+// copy.
+TEST(StoredResults, OfOneKernelAreComputedInPlace) {
+  const Function f = adam();
+  const auto plan =
+      std::make_shared<const Plan>(compile(Source{"adam", {{{}, f}}, {}}, {.strategy = "cpu"}));
+  EXPECT_EQ(plan->main().variants[0].devices[0].arena_bytes, Dim(0));
+  Session session(Executable::load(plan, open_device("cpu")), {.threads = 1});
+  std::vector<Array> inputs;
+  for (std::size_t i = 0; i < f.params().size(); ++i)
+    inputs.push_back(made(f.param(i).type(), {}, static_cast<int>(i)));
+  session.run(inputs);
+  EXPECT_EQ(session.counters().launches, 1);
+  EXPECT_EQ(session.counters().copies, 0);
 }
 
 // Plans for several devices cannot store to inputs: asked for, they are refused; `auto` takes one.

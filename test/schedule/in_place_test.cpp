@@ -1,5 +1,5 @@
 // Results that reuse the memory of their operands.
-#include "schedule/in_place.h"
+#include "kernel/in_place.h"
 
 #include "simulate.h"
 
@@ -24,11 +24,20 @@ TEST(InPlace, NotWhenReadAtOtherPlaces) {
   EXPECT_EQ(in_place_pairs(f), Pairs{});
 }
 
-TEST(InPlace, NotWhenTwoResultsReadIt) {
+TEST(InPlace, EitherOfTwoResultsOfOnePass) {
   Function f;
   Value x = f.add_param(f32({6}), "x");
   f.add_result(ops::exp(x));
   f.add_result(ops::neg(x));
+  EXPECT_EQ(in_place_pairs(f), (Pairs{{0, 0}, {1, 0}}));
+}
+
+TEST(InPlace, NotWhenAnotherPassReadsIt) {
+  Function f;
+  Value x = f.add_param(f32({6, 4}), "x"), y = f.add_param(f32({6, 4}), "y");
+  f.add_result(ops::exp(x));
+  f.add_result(ops::neg(x));
+  f.add_result(reduce_axes(ops::reduce_sum, y, {1}));
   EXPECT_EQ(in_place_pairs(f), Pairs{});
 }
 

@@ -319,6 +319,16 @@ Value Lowering::compute(Value v, PlaceId at) {
                   "; it must be a step of its own");
 }
 
+Value Lowering::declare(Value scalar) {
+  Stmt s;
+  s.kind = Stmt::Kind::declare;
+  s.reg = positions_.new_register();
+  s.value = scalar;
+  const Value kept = reg(s.reg, scalar.dtype());
+  add(std::move(s));
+  return kept;
+}
+
 void Lowering::store(Value v, const Dims& position, const Memory& w) {
   store(element(v, position), position, w, {});
 }

@@ -52,6 +52,8 @@ class Lowering {
 
   // The scalar expression of one element; may add statements.
   Value element(Value, const Dims& position);
+  // A register that keeps a scalar: what is stored later does not change it.
+  Value declare(Value scalar);
   void store(Value, const Dims& position, const Memory&);
   void store(Value scalar, const Dims& position, const Memory&, Value condition);
   // Stores the element at `position` of the part that a dynamic_update writes.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernel/in_place.h"
 #include "kernel/nest/arrange.h"
 #include "kernel/nest/lower_ordered.h"
 #include "kernel/nest/sort.h"
@@ -294,8 +295,11 @@ class GroupLowering {
     Lowering lowering = make_lowering();
     Dims variables;
     for (const Dim& e : c.extents) variables.push_back(lowering.open_loop(e));
-    for (std::size_t i = 0; i < c.roots.size(); ++i)
-      store_root(lowering, c.roots[i], static_cast<int>(inputs_.size() + i), variables);
+    if (stores_last(function_))
+      store_together(lowering, c.roots, variables);
+    else
+      for (std::size_t i = 0; i < c.roots.size(); ++i)
+        store_root(lowering, c.roots[i], static_cast<int>(inputs_.size() + i), variables);
     for (std::size_t i = 0; i < c.extents.size(); ++i) lowering.close_loop();
     keep_repeated(lowering);
     Candidate::Step step;
@@ -303,6 +307,24 @@ class GroupLowering {
     arrange(k, lowering, lowering.take(), target_, tuning_);
     add_step(std::move(k), std::move(step));
     roots_of_level_.insert(roots_of_level_.end(), c.roots.begin(), c.roots.end());
+  }
+
+  // Each may overwrite what the others read: see in_place.h.
+  void store_together(Lowering& lowering, const std::vector<Root>& roots,
+                      const Dims& variables) const {
+    std::vector<std::pair<Dims, Value>> elements;
+    for (const Root& r : roots) {
+      HONE_ASSERT(r.inner.empty() && r.computed() == r.value, "a result of its own loops");
+      Dims position(static_cast<std::size_t>(r.value.rank()), 0);
+      for (std::size_t i = 0; i < r.outer.size(); ++i)
+        position[static_cast<std::size_t>(r.outer[i])] = variables[i];
+      const Value x = lowering.element(r.value, position);
+      elements.emplace_back(std::move(position), x);
+    }
+    for (auto& [position, x] : elements) x = lowering.declare(x);
+    for (std::size_t i = 0; i < roots.size(); ++i)
+      lowering.store(elements[i].second, elements[i].first,
+                     {static_cast<int>(inputs_.size() + i), roots[i].strides}, {});
   }
 
   static void store_root(Lowering& lowering, const Root& r, int param, const Dims& variables) {

@@ -1,6 +1,6 @@
-#include "schedule/in_place.h"
+#include "kernel/in_place.h"
 
-#include <unordered_map>
+#include <algorithm>
 
 #include "ops/ops.h"
 
@@ -8,26 +8,27 @@ namespace hone {
 
 namespace {
 
-// Finds the one result that depends on a parameter, elementwise all the way; -1 if there is none.
+// Finds the results that depend on a parameter, elementwise all the way.
 class Follower {
  public:
   explicit Follower(const Function& f) : f_(f), order_(live_nodes(f)) {}
 
-  int only_result(std::size_t param) {
+  // Empty if another does, or not elementwise; or if there are several and only one is allowed.
+  std::vector<int> results(std::size_t param, bool allows_several) {
     reached_.assign(f_.graph().node_count(), false);
     NodeId from = f_.param(param).node();
     reached_[from] = true;
     for (NodeId n : order_)
       if (reads_reached(n)) {
-        if (!is_elementwise(n, f_.param(param).shape())) return -1;
+        if (!is_elementwise(n, f_.param(param).shape())) return {};
         reached_[n] = true;
       }
-    int found = -1;
+    std::vector<int> found;
     for (std::size_t i = 0; i < f_.results().size(); ++i) {
       NodeId n = f_.result(i).node();
       if (!reached_[n]) continue;
-      if (found >= 0 || n == from) return -1;
-      found = static_cast<int>(i);
+      if ((!found.empty() && !allows_several) || n == from) return {};
+      found.push_back(static_cast<int>(i));
     }
     return found;
   }
@@ -54,17 +55,29 @@ class Follower {
 
 }  // namespace
 
+bool stores_last(const Function& group) {
+  for (const Function::Result& r : group.results())
+    if (!r.value.type().is_tensor() || r.value.shape() != group.result(0).shape()) return false;
+  const Graph& graph = group.graph();
+  return group.results().size() > 1 && std::ranges::all_of(live_nodes(group), [&](NodeId n) {
+           const OpKind kind = graph.op(n).kind;
+           return kind == OpKind::elementwise || kind == OpKind::leaf ||
+                  &graph.op(n) == &ops::broadcast || &graph.op(n) == &ops::reshape;
+         });
+}
+
 std::vector<std::pair<int, int>> in_place_pairs(const Function& group) {
   std::vector<std::pair<int, int>> out;
   Follower follower(group);
+  const bool allows_several = stores_last(group);
   for (std::size_t i = 0; i < group.params().size(); ++i) {
     const Type& t = group.param(i).type();
     if (!t.is_tensor()) continue;
-    int r = follower.only_result(i);
-    if (r < 0) continue;
-    const Type& to = group.result(static_cast<std::size_t>(r)).type();
-    if (to.shape == t.shape && byte_size(to.dtype) == byte_size(t.dtype))
-      out.emplace_back(r, static_cast<int>(i));
+    for (int r : follower.results(i, allows_several)) {
+      const Type& to = group.result(static_cast<std::size_t>(r)).type();
+      if (to.shape == t.shape && byte_size(to.dtype) == byte_size(t.dtype))
+        out.emplace_back(r, static_cast<int>(i));
+    }
   }
   return out;
 }

@@ -1,0 +1,20 @@
+// Which results of a group may reuse the memory of a parameter. Does not consider lifetimes.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "ir/function.h"
+
+namespace hone {
+
+// (result, parameter): element i of the parameter is read only for element i of this result, so a
+// loop nest that reads an element before writing it may overwrite it. Where stores_last() holds,
+// element i of the parameter may also be read for element i of other results.
+std::vector<std::pair<int, int>> in_place_pairs(const Function& group);
+
+// Whether the group's results have one shape and are computed element by element, in one pass. A
+// loop nest then computes element i of all results before it stores any of them.
+bool stores_last(const Function& group);
+
+}  // namespace hone
