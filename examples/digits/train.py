@@ -1,7 +1,7 @@
 """Trains a small convolutional network on the UCI handwritten digits that scikit-learn ships and
-writes what is beside this file: digits.onnx, images.npy, labels.npy and logits.npy (the held-back
-images, their labels, and what PyTorch computes for them). The same seed and versions give the same
-files."""
+writes what is beside this file: digits.onnx, training_images.npy (ink from 0 to 16) and
+training_labels.npy, images.npy, labels.npy and logits.npy (the held-back images, their labels, and
+what PyTorch computes for them). The same seed and versions give the same files."""
 
 import pathlib
 
@@ -68,6 +68,8 @@ def main():
     torch.onnx.export(model, torch.from_numpy(held_images[:1]), HERE / "digits.onnx",
                       input_names=["image"], output_names=["logits"], opset_version=17,
                       dynamic_axes={"image": {0: "batch"}, "logits": {0: "batch"}}, dynamo=False)
+    np.save(HERE / "training_images.npy", (train_images * 16).astype(np.uint8))
+    np.save(HERE / "training_labels.npy", train_labels.astype(np.uint8))
     np.save(HERE / "images.npy", held_images)
     np.save(HERE / "labels.npy", held_labels)
     np.save(HERE / "logits.npy", logits)
