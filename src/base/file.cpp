@@ -154,6 +154,7 @@ std::shared_ptr<const MappedFile> MappedFile::map(int fd, std::string path, bool
   file->path_ = std::move(path);
   file->size_ = static_cast<std::size_t>(st.st_size);
   file->identity_ = identity_of(st);
+  file->is_mapped_ = true;
   {
     std::lock_guard lock(mapped_now().mutex);
     mapped_now().identities.insert(file->identity_);
@@ -210,7 +211,19 @@ std::shared_ptr<const MappedFile> MappedFile::open_contained(const fs::path& roo
   return map(fd.fd, (root / name).string(), true);
 }
 
+std::shared_ptr<const MappedFile> MappedFile::over(std::shared_ptr<const void> owner,
+                                                   std::span<const std::byte> bytes,
+                                                   std::string name) {
+  std::shared_ptr<MappedFile> file(new MappedFile);
+  file->data_ = bytes.data();
+  file->size_ = bytes.size();
+  file->owner_ = std::move(owner);
+  file->path_ = std::move(name);
+  return file;
+}
+
 MappedFile::~MappedFile() {
+  if (!is_mapped_) return;
   {
     std::lock_guard lock(mapped_now().mutex);
     auto& all = mapped_now().identities;

@@ -34,6 +34,10 @@ class MappedFile {
   static std::shared_ptr<const MappedFile> open_contained(const std::filesystem::path& root,
                                                           std::string_view relative,
                                                           Links = Links::contained);
+  // The contents of a file that lie in memory already, which the owner keeps (null: the caller).
+  // The name is for messages.
+  static std::shared_ptr<const MappedFile> over(std::shared_ptr<const void> owner,
+                                                std::span<const std::byte>, std::string name);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -48,6 +52,8 @@ class MappedFile {
   static std::shared_ptr<const MappedFile> map(int fd, std::string path, bool has_one_name);
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  bool is_mapped_ = false;
+  std::shared_ptr<const void> owner_;  // of memory that is not mapped
   std::uint64_t identity_ = 0;
   std::string path_;
 };

@@ -219,9 +219,10 @@ PlanReading reading_when_written(const Plan& plan) {
   return out;
 }
 
-Plan read_plan(const std::filesystem::path& path, VerifyData verify) {
-  const std::string where = path.string();
-  const std::shared_ptr<const MappedFile> map = MappedFile::open(path);
+namespace {
+
+Plan read_plan(const std::shared_ptr<const MappedFile>& map, VerifyData verify) {
+  const std::string& where = map->path();
   const Safetensors file = read_safetensors(map);
   check_version(metadata(file, version_key, where), where);
   check_features(metadata(file, requires_key, where), where);
@@ -233,6 +234,17 @@ Plan read_plan(const std::filesystem::path& path, VerifyData verify) {
   plan.reading.mapped = map->bytes().size();
   check(plan, where);
   return plan;
+}
+
+}  // namespace
+
+Plan read_plan(const std::filesystem::path& path, VerifyData verify) {
+  return read_plan(MappedFile::open(path), verify);
+}
+
+Plan read_plan(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+               std::string name, VerifyData verify) {
+  return read_plan(MappedFile::over(std::move(owner), bytes, std::move(name)), verify);
 }
 
 }  // namespace hone

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
 
 #include "plan/plan.h"
 
@@ -16,6 +19,11 @@ enum class VerifyData {
   quick,  // code and graph; weights if at most 256 MiB in total
   all,
 };
+
+// Reads a plan file whose bytes lie in memory, which `owner` keeps (null: the caller, as long as
+// the plan lives). Weights that are aligned to 64 bytes are used in place. `name` is for messages.
+Plan read_plan(std::shared_ptr<const void> owner, std::span<const std::byte>, std::string name,
+               VerifyData = VerifyData::quick);
 
 // Maps the file; weights and prepared weights point into the map and keep it alive. Refuses files
 // that are not plan files, other format versions, and content that does not match its hashes.

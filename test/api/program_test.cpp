@@ -1,9 +1,14 @@
 // A program with states, from the compiler's interface to a file, and run from it by the runtime's.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "api/hone.h"
 #include "api/runtime/runtime.h"
@@ -96,6 +101,77 @@ TEST_F(Programs, AreTrainedAndServedByTheRuntimeAlone) {
   again.reset();
   again.read("a", b);
   EXPECT_EQ(b[0], 0);
+}
+
+TEST_F(Programs, AreLoadedFromMemory) {
+  write_plan(file, compile(line(), {.strategy = "cpu"}));
+  std::ifstream stream(file, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  for (std::size_t shift : {0, 1}) {
+    std::vector<std::byte> memory(text.size() + 128);
+    std::byte* first = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
+    std::memcpy(first + shift, text.data(), text.size());
+    const runtime::Executable executable(std::span<const std::byte>(first + shift, text.size()));
+    runtime::State state(executable);
+    runtime::Session evaluate(executable, {.threads = 1, .entry = "evaluate", .states = {&state}});
+    std::vector<float> x = {2}, y(1), a = {3};
+    state.write("a", a);
+    evaluate.bind_input(0, {1}, x);
+    evaluate.bind_output(0, {1}, y);
+    evaluate.run();
+    EXPECT_EQ(y[0], 6);
+  }
+  try {
+    const runtime::Executable executable(std::as_bytes(std::span(text).first(100)));
+    ADD_FAILURE() << "accepted";
+  } catch (const runtime::Error& e) {
+    EXPECT_NE(std::string(e.what()).find("plan in memory"), std::string::npos) << e.what();
+  }
+}
+
+// A process that is killed while it saves leaves an older file or the new one, whole.
+TEST_F(Programs, AreSavedAtomically) {
+  ProgramGraph big{"big", {{"w", "model", f32({1 << 20})}}, {}};
+  Builder f;
+  const Value w = f.donated_input(f32({1 << 20}), "w");
+  f.output(w + 1.0, "next w", w);
+  big.entries.push_back({"count", f.function(), {0}});
+  const auto executable = Executable::load(
+      std::make_shared<const Plan>(compile(big, {.strategy = "cpu"})), open_device("cpu"));
+  const fs::path saved = cache.directory() / "w.safetensors";
+  State(executable).save(saved);
+  std::mt19937 random(7);
+  int kills_during_a_write = 0;
+  for (int i = 0; i < 60; ++i) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      State state(executable);
+      state.load(saved);
+      Session count(executable, {.threads = 1, .states = {state}});
+      for (;;) {
+        count.run(std::vector<Array>{});
+        state.save(saved);
+      }
+    }
+    ::usleep(20000 + random() % 20000);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    bool is_left = false;
+    for (const auto& entry : fs::directory_iterator(cache.directory()))
+      if (entry.path() != saved &&
+          entry.path().string().find("w.safetensors") != std::string::npos) {
+        is_left = true;
+        fs::remove(entry.path());
+      }
+    kills_during_a_write += is_left;
+    State state(executable);
+    state.load(saved);
+    const Array now = state.read("w");
+    for (std::int64_t k = 1; k < now.count(); k += 1013)
+      ASSERT_EQ(now.real(k), now.real(0)) << "kill " << i;
+  }
+  EXPECT_GE(kills_during_a_write, 20) << "of 60";
 }
 
 TEST_F(Programs, SelfTestsAndCommandsKnowEntries) {

@@ -21,7 +21,7 @@ namespace hone::test {
 namespace {
 
 constexpr std::int32_t input = ProgramEntry::no_state;
-constexpr std::int64_t channels = 16, features = channels * 4 * 4, classes = 10;
+constexpr std::int64_t channels = 32, features = channels * 4 * 4, classes = 10;
 
 Array random_normal(std::vector<std::int64_t> dims, double deviation, std::uint64_t seed) {
   SplitMix64 random(seed);
@@ -227,7 +227,7 @@ TEST_P(BackendConformance, TrainsTheDigitsNetwork) {
       classify(executable, {.threads = 2, .entry = "classify", .states = {state}});
   const Digits all = digits_in("training_images.npy", "training_labels.npy", 16),
                held = digits_in("images.npy", "labels.npy", 1);
-  const std::int64_t size = 64, epochs = is_whole ? 12 : 2, count = all.labels.count();
+  const std::int64_t size = 64, epochs = is_whole ? 20 : 2, count = all.labels.count();
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   SplitMix64 random(3);

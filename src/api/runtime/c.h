@@ -82,6 +82,9 @@ HONE_EXPORT void hone_forget_texts(void);
 
 /* Maps a plan file (.hone) into memory. On failure *out is null. */
 HONE_EXPORT hone_status hone_load(const char* path, hone_executable** out);
+/* The same for the bytes of a plan file in memory, which must stay as they are until the executable
+ * and all its sessions are freed. Weights are used in place if `data` is aligned to 64 bytes. */
+HONE_EXPORT hone_status hone_load_memory(const void* data, size_t bytes, hone_executable** out);
 /* Another handle to the same executable; must be freed as well. */
 HONE_EXPORT hone_status hone_executable_share(const hone_executable*, hone_executable** out);
 /* May be called before the sessions are freed: they keep what they need. Null is allowed. */

@@ -124,6 +124,11 @@ void give_dims(const std::vector<std::vector<std::int64_t>>& all, std::int32_t i
   *required(rank, "rank") = static_cast<std::int32_t>(sizes.size());
 }
 
+hone_executable* loaded(Plan plan) {
+  const auto shared = std::make_shared<const Plan>(std::move(plan));
+  return new hone_executable{load_plan(shared, open_devices(*shared))};
+}
+
 const PlanEntry& main_of(const hone_executable* e) {
   return *required(e, "executable")->it->main().plan;
 }
@@ -162,10 +167,14 @@ void hone_forget_texts(void) { forget_texts(); }
 hone_status hone_load(const char* path, hone_executable** out) {
   return guarded([&] {
     *required(out, "hone_load: out") = nullptr;
-    auto made = std::make_unique<hone_executable>();
-    auto plan = std::make_shared<const Plan>(read_plan(required(path, "path")));
-    made->it = load_plan(plan, open_devices(*plan));
-    *out = made.release();
+    *out = loaded(read_plan(std::filesystem::path(required(path, "path"))));
+  });
+}
+hone_status hone_load_memory(const void* data, std::size_t bytes, hone_executable** out) {
+  return guarded([&] {
+    *required(out, "hone_load_memory: out") = nullptr;
+    const auto* first = static_cast<const std::byte*>(required(data, "hone_load_memory: data"));
+    *out = loaded(read_plan(nullptr, {first, bytes}, "plan in memory"));
   });
 }
 hone_status hone_executable_share(const hone_executable* e, hone_executable** out) {

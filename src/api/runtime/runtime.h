@@ -9,6 +9,7 @@
 //   session.run();
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -76,6 +77,10 @@ concept WritableMemory = Memory<R> && !std::is_const_v<Element<R>>;
 class Executable {
  public:
   explicit Executable(const std::string& path) { check(hone_load(path.c_str(), &it_)); }
+  // The bytes of a plan file, which must stay as they are until this and all its sessions are gone.
+  explicit Executable(std::span<const std::byte> plan) {
+    check(hone_load_memory(plan.data(), plan.size(), &it_));
+  }
   Executable(const Executable& o) { check(hone_executable_share(o.it_, &it_)); }
   Executable(Executable&& o) noexcept : it_(std::exchange(o.it_, nullptr)) {}
   Executable& operator=(Executable o) noexcept {
