@@ -371,8 +371,8 @@ CompileOptions compile_options(const ModelOptions& options) {
 }
 
 Plan plan_in(const Loaded& loaded, const ModelOptions& options) {
-  Plan plan = read_plan(loaded.file.path);
-  return options.keeps_states ? plan : as_function(std::move(plan), options.entry);
+  if (options.keeps_states) return read_plan(loaded.file.path);
+  return as_function(read_plan(loaded.file.path), options.entry);
 }
 
 Plan made_plan(const Loaded& loaded, const ModelOptions& options, const std::string& strategy,

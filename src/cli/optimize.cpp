@@ -18,6 +18,7 @@
 #include "optimize/keep_evidence.h"
 #include "optimize/prove.h"
 #include "optimize/second_reading.h"
+#include "optimize/states.h"
 #include "plan/plan_file.h"
 #include "report/report.h"
 #include "runtime/self_test.h"
@@ -123,7 +124,7 @@ std::string self_tests_text(const Plan& plan, bool verbose) {
 struct Request {
   ModelOptions model;
   std::string output, inputs, report, evidence;
-  std::vector<std::string> given, strategies;
+  std::vector<std::string> given, strategies, states;
   double budget = OptimizeRequest().budget;
   bool strips = false, accepts_outputs = false, accepts_reading = false, accepts_overflow = false;
   int rounds = 20;
@@ -148,10 +149,15 @@ bool parse(Arguments& a, Request& r, Words words) {
          r.accepts_outputs);
   a.flag("--accept-reading", "accept nodes that a second reading finds wrong", r.accepts_reading);
   add_accept_overflow(a, r.accepts_overflow);
+  a.list("--state", "INPUT=OUTPUT",
+         "an input that the plan keeps between runs, and the output that is its next value; "
+         "repeatable",
+         r.states);
   a.flag("--strip", "leave the graph's text out of the plan", r.strips);
   add_compiling(a, r.model, false, Targets::all);
   add_printing(a, r.model);
   a.example("hone optimize model.onnx -o model.hone --dim batch=1..64");
+  a.example("hone optimize vad.onnx --dim batch=1 --state state=stateN");
   a.example(
       cat("hone optimize resnet/ --target ", default_backend().target_names.back(), " --json"));
   return a.parse(words);
@@ -181,7 +187,19 @@ struct Prepared {
   SecondReading reading;
   fs::path file;  // to write
   std::vector<StoredSet> samples;
+  std::vector<StatePair> states;
 };
+
+std::vector<StatePair> pairs_in(const std::vector<std::string>& words) {
+  std::vector<StatePair> out;
+  for (const std::string& w : words) {
+    const std::size_t at = w.find('=');
+    if (at == 0 || at == std::string::npos || at + 1 == w.size())
+      throw UsageError(cat("--state ", w, ": expected INPUT=OUTPUT, such as past=present"));
+    out.push_back({w.substr(0, at), w.substr(at + 1)});
+  }
+  return out;
+}
 
 void check_reading(const Request& r, Prepared& p) {
   const Loaded& loaded = p.loaded;
@@ -212,6 +230,8 @@ Prepared prepared(const Request& r, const Arguments& a) {
   p.file = checked_output(r, p.loaded);
   if (!r.inputs.empty()) p.samples = samples_in(r.inputs, p.loaded.params);
   Source& source = p.loaded.source;
+  p.states = pairs_in(r.states);
+  store_states(source, p.states);
   for (const StoredSet& s : p.samples) source.samples.push_back(s.inputs);
   for (const std::vector<Array>& sample : source.samples)
     check_inputs(sample, p.loaded.params, "samples of " + source.name);
@@ -231,7 +251,9 @@ std::string joined(const std::vector<std::string>& words) {
 // Writes a plan for targets that this machine does not run.
 void write_untried(const Request& r, const Prepared& p, CompileOptions options) {
   options.verification = Verification::none;
-  write_plan(p.file, compile(p.loaded.source, options));
+  Plan plan = compile(p.loaded.source, options);
+  keep_states(plan, p.states);
+  write_plan(p.file, plan);
   warn(r.model, cat("warning: this machine does not run ", joined(r.model.targets),
                     ": the plan was neither verified nor timed; run `hone validate ",
                     p.file.string(), "` on one that does"));
@@ -335,6 +357,7 @@ int optimize(Words words) {
   }
   state_written_memory(p.file, result.plan, result.inputs, r.model.threads,
                        compile_options(r.model).max_memory);
+  keep_states(result.plan, p.states);
   progress(r.model, "testing the written plan in a separate process");
   best.bytes = write_proved(p.file, result.plan);
   if (!foreign.empty())

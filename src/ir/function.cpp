@@ -37,6 +37,20 @@ void Function::add_result(Value v, std::string name, std::optional<std::uint32_t
   own().results.push_back({v, std::move(name), stored_to});
 }
 
+void Function::store(std::size_t i, std::uint32_t param) {
+  const std::string& name = results().at(i).name;
+  if (!(result(i).type() == this->param(param).type()))
+    throw UserError("result '", name, "' is ", result(i).type(), ", but '", params()[param].name,
+                    "', to which it is stored, is ", this->param(param).type());
+  for (std::size_t other = 0; other < results().size(); ++other)
+    if (other != i && results()[other].stored_to == param)
+      throw UserError("results '", results()[other].name, "' and '", name, "' are both stored to '",
+                      params()[param].name, "'; one result for each");
+  Lists& lists = own();
+  lists.results[i].stored_to = param;
+  lists.params[param].donated = true;
+}
+
 std::vector<Type> Function::param_types() const {
   std::vector<Type> out;
   out.reserve(params().size());

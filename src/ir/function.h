@@ -48,6 +48,10 @@ class Function {
   // What `like` is in another function.
   void add_result(Value v, const Result& like) { add_result(v, like.name, like.stored_to); }
 
+  // Marks a result as stored to a parameter of its type, which becomes donated. Throws UserError
+  // when the types differ, or another result is stored there.
+  void store(std::size_t result, std::uint32_t param);
+
   std::vector<Type> param_types() const;
   std::vector<Type> result_types() const;
   // Whether neither has changed since one was copied from the other.

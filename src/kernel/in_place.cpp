@@ -14,23 +14,29 @@ class Follower {
   explicit Follower(const Function& f) : f_(f), order_(live_nodes(f)) {}
 
   // Empty if another does, or not elementwise; or if there are several and only one is allowed.
-  std::vector<int> results(std::size_t param, bool allows_several) {
+  // Valid until the next call.
+  const std::vector<int>& results(std::size_t param, bool allows_several) {
+    found_.clear();
     reached_.assign(f_.graph().node_count(), false);
     NodeId from = f_.param(param).node();
     reached_[from] = true;
     for (NodeId n : order_)
       if (reads_reached(n)) {
-        if (!is_elementwise(n, f_.param(param).shape())) return {};
+        if (!is_elementwise(n, f_.param(param).shape())) return found_;
         reached_[n] = true;
       }
-    std::vector<int> found;
     for (std::size_t i = 0; i < f_.results().size(); ++i) {
       NodeId n = f_.result(i).node();
       if (!reached_[n]) continue;
-      if ((!found.empty() && !allows_several) || n == from) return {};
-      found.push_back(static_cast<int>(i));
+      const bool is_one_too_many = !found_.empty() && !allows_several;
+      if (!is_one_too_many && n != from) {
+        found_.push_back(static_cast<int>(i));
+        continue;
+      }
+      found_.clear();
+      break;
     }
-    return found;
+    return found_;
   }
 
  private:
@@ -51,19 +57,21 @@ class Follower {
   const Function& f_;
   std::vector<NodeId> order_;
   std::vector<bool> reached_;
+  std::vector<int> found_;
 };
 
 }  // namespace
 
 bool stores_last(const Function& group) {
+  if (group.results().size() < 2) return false;
   for (const Function::Result& r : group.results())
     if (!r.value.type().is_tensor() || r.value.shape() != group.result(0).shape()) return false;
   const Graph& graph = group.graph();
-  return group.results().size() > 1 && std::ranges::all_of(live_nodes(group), [&](NodeId n) {
-           const OpKind kind = graph.op(n).kind;
-           return kind == OpKind::elementwise || kind == OpKind::leaf ||
-                  &graph.op(n) == &ops::broadcast || &graph.op(n) == &ops::reshape;
-         });
+  return std::ranges::all_of(live_nodes(group), [&](NodeId n) {
+    const OpKind kind = graph.op(n).kind;
+    return kind == OpKind::elementwise || kind == OpKind::leaf || &graph.op(n) == &ops::broadcast ||
+           &graph.op(n) == &ops::reshape;
+  });
 }
 
 std::vector<std::pair<int, int>> in_place_pairs(const Function& group) {

@@ -10,6 +10,7 @@
 #include "import/import.h"
 #include "optimize/expected.h"
 #include "optimize/second_reading.h"
+#include "optimize/states.h"
 
 namespace hone {
 
@@ -20,6 +21,8 @@ struct ModelRequest {
   std::vector<StoredSet> sets = {};
   OptimizeRequest optimize = {};
   AcceptedReading accepted = {};
+  // Inputs that the plan keeps, with the outputs that are their next values.
+  std::vector<StatePair> states = {};
 };
 
 struct OptimizedModel {

@@ -94,6 +94,40 @@ class Plans(CommandCase):
         self.assertIn(f"content: {first}", shown)
         self.assertLess(shown.index("self-test: "), shown.index("runs "))
 
+    def test_inputs_become_states(self):
+        def model(name, sizes):
+            self.work.joinpath(name).write_bytes(onnx.model(
+                [onnx.node("Add", ["x", "past"], ["y"]), onnx.node("Mul", ["y", "half"], ["present"])],
+                [onnx.value("x", onnx.F32, sizes), onnx.value("past", onnx.F32, sizes)],
+                [onnx.value("y", onnx.F32, sizes), onnx.value("present", onnx.F32, sizes)],
+                [onnx.tensor("half", onnx.F32, [], onnx.floats(0.5))]))
+
+        model("memory.onnx", [2])
+        done = self.hone("optimize", "memory.onnx", "-o", "memory.hone", "--state", "past=present", "--rounds", 3,
+                         "--budget", 1)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        shown = json.loads(self.hone("inspect", "memory.hone", "--json").stdout)
+        self.assertEqual([s["name"] for s in shown["states"]], ["past"])
+        self.assertEqual([i["name"] for i in shown["inputs"]], ["x"])
+        self.assertEqual([o["name"] for o in shown["outputs"]], ["y"])
+        npy(self.work / "x2.npy", "<f4", (2,), struct.pack("<2f", 1, 2))
+        state = []
+        for number, wanted in enumerate([[1, 2], [1.5, 3], [1.75, 3.5]]):
+            done = self.hone("run", "memory.hone", "-i", "x2.npy", "-o", "memory", *state, "--save-state", "s")
+            self.assertEqual(done.returncode, OK, done.stderr)
+            data = (self.work / "memory" / "y.npy").read_bytes()
+            self.assertEqual(list(struct.unpack("<2f", data[-8:])), wanted, number)
+            state = ["--state", "s"]
+        for words, says in {("past=presence",): "no output 'presence'", ("passed=present",): "no input 'passed'",
+                            ("past=present", "--state", "past=y"): "named twice"}.items():
+            done = self.hone("optimize", "memory.onnx", "-o", "no.hone", "--state", *words)
+            self.assertEqual(done.returncode, USER, done.stderr)
+            self.assertIn(says, done.stderr)
+        self.assertEqual(self.hone("optimize", "memory.onnx", "-o", "no.hone", "--state", "past").returncode, USAGE)
+        model("open.onnx", ["n"])
+        done = self.hone("optimize", "open.onnx", "-o", "no.hone", "--state", "past=present")
+        self.assertIn("the sizes of a state are fixed; give them with --dim", done.stderr)
+
     def test_precision_is_of_the_whole_model_and_its_error_is_said(self):
         worst = {"fp32": 1e-5, "tf32": 2e-3, "fp16": 2e-3, "bf16": 2e-2}
         for name, most in worst.items():
