@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "plan/plan.h"
 

@@ -76,7 +76,7 @@ class Session::Impl {
     const Ready& r = ready();
     MemoryReport m;
     m.shared = executable_->memory();
-    for (const HeldGroups::Wanted& g : groups_) m.states += g.group->memory.size();
+    for (const GroupUses::Use& g : groups_.all()) m.states += g.group->memory.size();
     for (std::size_t d = 0; d < arenas_.size(); ++d) {
       const DeviceNeeds& needs = r.program.needs[d];
       DeviceUse& use = m.devices.emplace_back();
@@ -201,21 +201,23 @@ class Session::Impl {
 
   // Gives each parameter that is a state its place in the States.
   void bind_states() {
+    std::vector<GroupUses::Use> uses;
     for (std::size_t i = 0; i < entry().params.size(); ++i) {
       const std::int32_t number = entry().state_of(i);
       if (number == PlanEntry::no_state) continue;
       const PlanState& s = plan().states[static_cast<std::size_t>(number)];
-      const auto is_its = [&](const HeldGroups::Wanted& w) { return w.group->name == s.group; };
-      auto at = std::ranges::find_if(groups_, is_its);
-      if (at == groups_.end()) at = groups_.insert(groups_.end(), find_group(s.group));
+      const auto is_its = [&](const GroupUses::Use& u) { return u.group->name == s.group; };
+      auto at = std::ranges::find_if(uses, is_its);
+      if (at == uses.end()) at = uses.insert(uses.end(), find_group(s.group));
       if (updates(i)) at->mode = FairLock::Mode::exclusive;
       ports_.bind_state(i, at->group->at(s));
     }
+    groups_ = GroupUses(std::move(uses));
   }
   bool updates(std::size_t param) const {
     return std::ranges::count(entry().result_alias, static_cast<std::int32_t>(param)) > 0;
   }
-  HeldGroups::Wanted find_group(const std::string& name) const {
+  GroupUses::Use find_group(const std::string& name) const {
     std::shared_ptr<StateGroup> found;
     for (const State& state : options_.states)
       for (const std::shared_ptr<StateGroup>& g : state.all_groups()) {
@@ -237,9 +239,9 @@ class Session::Impl {
 
   void run_on_states(const Variant& v, Ready& r) {
     const HeldGroups held(groups_, runner_->stop, runner_->deadline);
-    for (const HeldGroups::Wanted& g : groups_) refuse_torn(*g.group);
+    for (const GroupUses::Use& g : groups_.all()) refuse_torn(*g.group);
     const auto for_each_written = [&](const auto& f) {
-      for (const HeldGroups::Wanted& g : groups_)
+      for (const GroupUses::Use& g : groups_.all())
         if (g.mode == FairLock::Mode::exclusive) f(*g.group);
     };
     try {
@@ -367,7 +369,7 @@ class Session::Impl {
   std::optional<StreamSet> streams_;
   std::optional<StepRunner> runner_;
   const LoadedEntry& entry_;
-  std::vector<HeldGroups::Wanted> groups_;  // of states that the entry uses
+  GroupUses groups_;  // of states that the entry uses
   Ports ports_;
   ReadyCache cache_;
   Ready* current_ = nullptr;   // for the inputs bound now; null: unknown

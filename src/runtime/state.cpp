@@ -15,10 +15,10 @@ namespace {
 
 using Mode = FairLock::Mode;
 
-std::vector<HeldGroups::Wanted> all_of(const State& s, Mode mode) {
-  std::vector<HeldGroups::Wanted> out;
+GroupUses all_of(const State& s, Mode mode) {
+  std::vector<GroupUses::Use> out;
   for (const auto& g : s.all_groups()) out.push_back({g.get(), mode});
-  return out;
+  return GroupUses(std::move(out));
 }
 
 std::size_t bytes_of(const Type& t) {
@@ -72,28 +72,28 @@ std::string names_text(const std::vector<std::string>& all) {
 
 }  // namespace
 
-HeldGroups::HeldGroups(std::vector<Wanted> wanted, const std::stop_token& stop,
-                       const FairLock::Deadline& deadline) {
-  std::ranges::sort(wanted, std::less<>(), &Wanted::group);
-  held_.reserve(wanted.size());
-  for (const Wanted& w : wanted) {
-    if (w.group->lock.lock(w.mode, stop, deadline)) {
-      held_.push_back(w);
+GroupUses::GroupUses(std::vector<Use> all) : all_(std::move(all)) {
+  std::ranges::sort(all_, std::less<>(), &Use::group);
+}
+
+HeldGroups::HeldGroups(const GroupUses& uses, const std::stop_token& stop,
+                       const FairLock::Deadline& deadline)
+    : uses_(uses.all()) {
+  for (const GroupUses::Use& use : uses_) {
+    if (use.group->lock.lock(use.mode, stop, deadline)) {
+      ++held_;
       continue;
     }
     release();
     const bool is_stopped = stop.stop_requested();
     throw Cancelled(is_stopped ? Cancelled::Why::stopped : Cancelled::Why::deadline,
                     cat("run: ", is_stopped ? "was stopped by its caller" : "its deadline passed",
-                        " while it waited for states '", w.group->name, "'"));
+                        " while it waited for states '", use.group->name, "'"));
   }
 }
 
-HeldGroups::~HeldGroups() { release(); }
-
 void HeldGroups::release() noexcept {
-  for (const Wanted& h : held_) h.group->lock.unlock(h.mode);
-  held_.clear();
+  for (; held_ > 0; --held_) uses_[held_ - 1].group->lock.unlock(uses_[held_ - 1].mode);
 }
 
 void refuse_torn(const StateGroup& g) {
@@ -185,7 +185,8 @@ Found find_state(const State& all, std::string_view name) {
 
 Array State::read(std::string_view name) const {
   const Found found = find_state(*this, name);
-  const HeldGroups held({{&found.group, Mode::shared}});
+  const GroupUses use({{&found.group, Mode::shared}});
+  const HeldGroups held(use);
   refuse_torn(found.group);
   return downloaded(found.group, found.state);
 }
@@ -195,7 +196,8 @@ void State::write(std::string_view name, const Array& value) {
   if (!(value.type() == found.state.type))
     throw UserError("state '", name, "' is ", found.state.type, ", but the value is ", value.type(),
                     "; convert it");
-  const HeldGroups held({{&found.group, Mode::exclusive}});
+  const GroupUses use({{&found.group, Mode::exclusive}});
+  const HeldGroups held(use);
   update(found.group, false, [&] {
     with_stream(found.group,
                 [&](Stream& stream) { stream.upload(found.group.at(found.state), value.bytes()); });
@@ -203,7 +205,8 @@ void State::write(std::string_view name, const Array& value) {
 }
 
 void State::reset() {
-  const HeldGroups held(all_of(*this, Mode::exclusive));
+  const GroupUses use = all_of(*this, Mode::exclusive);
+  const HeldGroups held(use);
   for (const auto& g : groups_) update(*g, true, [&] { set_start(*g); });
 }
 
@@ -224,7 +227,7 @@ void copy_group(const StateGroup& from, StateGroup& to) {
 }  // namespace
 
 void State::assign(const State& from) {
-  std::vector<HeldGroups::Wanted> wanted;
+  std::vector<GroupUses::Use> wanted;
   std::vector<std::pair<StateGroup*, StateGroup*>> pairs;
   for (const auto& g : groups_) {
     const auto& source = from.group(g->name);
@@ -236,7 +239,8 @@ void State::assign(const State& from) {
     wanted.push_back({g.get(), Mode::exclusive});
     pairs.emplace_back(source.get(), g.get());
   }
-  const HeldGroups held(wanted);
+  const GroupUses use(std::move(wanted));
+  const HeldGroups held(use);
   for (const auto& [source, to] : pairs) refuse_torn(*source);
   for (const auto& [source, to] : pairs) update(*to, true, [&] { copy_group(*source, *to); });
 }
@@ -244,7 +248,8 @@ void State::assign(const State& from) {
 void State::save(const std::filesystem::path& path) const {
   std::vector<SafetensorsEntry> tensors;
   {
-    const HeldGroups held(all_of(*this, Mode::shared));
+    const GroupUses use = all_of(*this, Mode::shared);
+    const HeldGroups held(use);
     for (const auto& g : groups_) refuse_torn(*g);
     for (const auto& g : groups_)
       for (const PlanState& s : g->states) {
@@ -295,7 +300,8 @@ std::map<std::string, Array> tensors_for(const State& all, const Safetensors& fi
 void State::load(const std::filesystem::path& path, const StateLoading& options) {
   const Safetensors file = read_safetensors(path);
   const std::map<std::string, Array> tensors = tensors_for(*this, file, options, path.string());
-  const HeldGroups held(all_of(*this, Mode::exclusive));
+  const GroupUses use = all_of(*this, Mode::exclusive);
+  const HeldGroups held(use);
   for (const auto& g : groups_)
     update(*g, true, [&] {
       with_stream(*g, [&](Stream& stream) {
@@ -305,12 +311,14 @@ void State::load(const std::filesystem::path& path, const StateLoading& options)
 }
 
 std::uint64_t State::version(std::string_view name) const {
-  const HeldGroups held({{group(name).get(), Mode::shared}});
+  const GroupUses use({{group(name).get(), Mode::shared}});
+  const HeldGroups held(use);
   return group(name)->version;
 }
 
 bool State::is_torn(std::string_view name) const {
-  const HeldGroups held({{group(name).get(), Mode::shared}});
+  const GroupUses use({{group(name).get(), Mode::shared}});
+  const HeldGroups held(use);
   return group(name)->is_torn;
 }
 

@@ -32,24 +32,38 @@ struct StateGroup {
   DeviceMemory at(const PlanState& s) const { return memory.at() + s.offset; }
 };
 
-// Locks of several groups, held until the end of the scope. Groups are locked in the order of their
-// addresses, so that two callers cannot wait for each other.
-class HeldGroups {
+// Several groups, and how a run or call uses them.
+class GroupUses {
  public:
-  struct Wanted {
+  struct Use {
     StateGroup* group;
     FairLock::Mode mode;
   };
-  // Throws Cancelled (runtime/cancelled.h) when it is stopped or the deadline passes first.
-  explicit HeldGroups(std::vector<Wanted>, const std::stop_token& = {},
+  // Sorted by address: groups are locked in that order, so that two callers cannot wait for each
+  // other.
+  explicit GroupUses(std::vector<Use> = {});
+  const std::vector<Use>& all() const { return all_; }
+  bool empty() const { return all_.empty(); }
+
+ private:
+  std::vector<Use> all_;
+};
+
+// Locks of groups, held until the end of the scope.
+class HeldGroups {
+ public:
+  // The uses must live as long. Throws Cancelled (runtime/cancelled.h) when it is stopped or the
+  // deadline passes first. Allocates nothing unless it has to wait.
+  explicit HeldGroups(const GroupUses&, const std::stop_token& = {},
                       const FairLock::Deadline& = {});
-  ~HeldGroups();
+  ~HeldGroups() { release(); }
   HeldGroups(const HeldGroups&) = delete;
   HeldGroups& operator=(const HeldGroups&) = delete;
 
  private:
   void release() noexcept;
-  std::vector<Wanted> held_;
+  const std::vector<GroupUses::Use>& uses_;
+  std::size_t held_ = 0;  // the first so many
 };
 
 // Throws UserError when an update of the group ended after its first write.

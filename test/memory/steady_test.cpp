@@ -7,7 +7,7 @@
 #include "plan/plan_file.h"
 #include "runtime/session.h"
 #include "test/memory/watch.h"
-#include "test/runtime/plans.h"
+#include "test/runtime/state_plan.h"
 
 #ifdef HONE_WATCHES_MEMORY
 namespace hone {
@@ -70,6 +70,17 @@ TEST_P(Steady, ChangingAmongKnownSizesAndBuffersAllocatesNothing) {
   };
   run();
   EXPECT_EQ(allocations_of(100, run), 0);
+}
+
+TEST_P(Steady, UpdatesOfStatesAllocateNothing) {
+  const auto executable = test::load(test::counters());
+  State state(executable);
+  Session update(executable, {.threads = GetParam(), .entry = "update", .states = {state}});
+  std::int64_t zero = 0;
+  update.bind_input(0, {DType::i64, {}, memory_of(&zero, 1)});
+  update.run();
+  EXPECT_EQ(allocations_of(100, [&] { update.run(); }), 0);
+  EXPECT_EQ(state.version("model"), 101u);
 }
 
 TEST_P(Steady, BackgroundRunsAllocateNothing) {
