@@ -157,7 +157,7 @@ bool parse(Arguments& a, Request& r, Words words) {
   add_compiling(a, r.model, false, Targets::all);
   add_printing(a, r.model);
   a.example("hone optimize model.onnx -o model.hone --dim batch=1..64");
-  a.example("hone optimize vad.onnx --dim batch=1 --state state=stateN");
+  a.example("hone optimize cell.onnx --dim batch=1 --state h=next_h");
   a.example(
       cat("hone optimize resnet/ --target ", default_backend().target_names.back(), " --json"));
   return a.parse(words);

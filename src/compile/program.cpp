@@ -1,32 +1,18 @@
 #include "compile/program.h"
 
-#include <map>
 #include <string_view>
 #include <utility>
 
 #include "backend/backend.h"
-#include "base/checked.h"
 #include "base/error.h"
 #include "compile/joined_tables.h"
 #include "compile/store.h"
 #include "plan/content_hash.h"
+#include "plan/entry.h"
 
 namespace hone {
 
 namespace {
-
-// The states in declared order, those of a group one after another.
-std::vector<PlanState> placed(const std::vector<StateVariable>& states) {
-  std::vector<PlanState> out;
-  std::map<std::string_view, std::int64_t> ends;
-  for (const StateVariable& s : states) {
-    std::int64_t& end = ends[s.group];
-    const std::int64_t offset = round_up(end, PlanState::alignment);
-    out.push_back({s.name, s.group, s.type, offset, s.start});
-    end = checked_add(offset, byte_count(s.type).number());
-  }
-  return out;
-}
 
 void renumber(std::vector<Step>& steps, const Plan& from, JoinedTables& tables) {
   for_each_step(steps, [&](Step& s) {
@@ -74,7 +60,8 @@ Plan joined(const ProgramGraph& program, const std::vector<Plan>& plans) {
   HONE_ASSERT(plans.size() == program.entries.size() && !plans.empty(), "one plan for each entry");
   Plan out = plans[0];
   out.name = program.name;
-  out.states = placed(program.states);
+  for (const StateVariable& s : program.states)
+    add_state(out, {s.name, s.group, s.type, 0, s.start});
   out.entries.clear();
   out.kernels.clear();
   out.binaries.clear();

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "plan/content_hash.h"
+#include "plan/entry.h"
 
 namespace hone {
 
@@ -58,14 +59,13 @@ void keep_states(Plan& plan, std::span<const StatePair> pairs) {
   PlanEntry& e = plan.main();
   HONE_ASSERT(plan.states.empty() && e.states.empty(), "a plan of a model has no states yet");
   e.states.assign(e.params.size(), PlanEntry::no_state);
-  std::int64_t end = 0;
   for (const StatePair& p : pairs) {
     const std::size_t param = place_of(plan.name, "input", e.params, p.input);
-    const std::int64_t offset = round_up(end, PlanState::alignment);
     e.states[param] = static_cast<std::int32_t>(plan.states.size());
-    plan.states.push_back({p.input, "state", e.params[param].type, offset, {}});
-    end = checked_add(offset, byte_count(e.params[param].type).number());
+    add_state(plan, {p.input, "state", e.params[param].type});
   }
+  const PlanState& last = plan.states.back();
+  const std::int64_t end = checked_add(last.offset, byte_count(last.type).number());
   for (StrategyRecord& s : e.strategies)
     if (s.chosen && s.peak_bytes >= 0) s.peak_bytes = checked_add(s.peak_bytes, end);
   if (plan.content) plan.content = content_hash_when_read(plan);

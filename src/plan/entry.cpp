@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace hone {
@@ -20,6 +21,14 @@ const PlanEntry& entry_named(const Plan& plan, std::string_view name) {
     throw UserError(plan.name, ": has entries ", entry_names(plan),
                     "; choose one, on the command line with --entry");
   throw UserError(plan.name, ": has no entry '", name, "'; it has ", entry_names(plan));
+}
+
+void add_state(Plan& plan, PlanState state) {
+  std::int64_t end = 0;
+  for (const PlanState& s : plan.states)
+    if (s.group == state.group) end = checked_add(s.offset, byte_count(s.type).number());
+  state.offset = round_up(end, PlanState::alignment);
+  plan.states.push_back(std::move(state));
 }
 
 Plan as_function(Plan plan, std::string_view entry) {
