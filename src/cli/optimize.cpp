@@ -149,17 +149,12 @@ bool parse(Arguments& a, Request& r, Words words) {
          r.accepts_outputs);
   a.flag("--accept-reading", "accept nodes that a second reading finds wrong", r.accepts_reading);
   add_accept_overflow(a, r.accepts_overflow);
-  a.list("--state", "INPUT=OUTPUT",
-         "an input that the plan keeps between runs, and the output that is its next value; "
-         "repeatable",
+  a.list("--state", "INPUT=OUTPUT", "an input kept between runs; the output is its next value",
          r.states);
   a.flag("--strip", "leave the graph's text out of the plan", r.strips);
   add_compiling(a, r.model, false, Targets::all);
   add_printing(a, r.model);
-  a.example("hone optimize model.onnx -o model.hone --dim batch=1..64");
-  a.example("hone optimize cell.onnx --dim batch=1 --state h=next_h");
-  a.example(
-      cat("hone optimize resnet/ --target ", default_backend().target_names.back(), " --json"));
+  a.example("hone optimize model.onnx -o model.hone --dim batch=1..64 --json");
   return a.parse(words);
 }
 
