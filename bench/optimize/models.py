@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the ONNX models that `hone optimize` is timed with: GPT-2 124M and ResNet-50 by shape.
+"""Writes the ONNX models that `hone optimize` is timed with: GPT-2 124M and ResNet-50 by shape. `gpt2-decode` is one
+token of GPT-2 with its caches as inputs and outputs: past.I.key is [1, 12, past, 64], present.I.key one longer.
 
-usage: models.py gpt2|resnet50 FILE [--layers N] [--tokens N]
+usage: models.py gpt2|gpt2-decode|resnet50 FILE [--layers N] [--tokens N]
 
 Weights are made up: their values do not change what is timed. Needs Python's standard library only.
 """
@@ -29,7 +30,7 @@ class Model:
         self.values = [rng.uniform(-1, 1) for _ in range(PERIOD)]
 
     def input(self, name, dims, dtype=F32):
-        shape = b"".join(field(1, field(1, d)) for d in dims)
+        shape = b"".join(field(1, field(2 if isinstance(d, str) else 1, d)) for d in dims)
         self.inputs.append(field(1, name) + field(2, field(1, field(1, dtype) + field(2, shape))))
         return name
 
@@ -87,13 +88,16 @@ def attribute(key, value):
     return field(1, key) + b"".join(field(8, v) for v in value) + field(20, 7)
 
 
-def gpt2(layers, tokens):
-    width, heads, vocabulary = 768, 12, 50257
-    m = Model(f"gpt2_{layers}x{tokens}")
+def gpt2(layers, tokens, decodes=False):
+    width, heads, vocabulary, positions = 768, 12, 50257, 1024
+    m = Model(f"gpt2_decode_{layers}" if decodes else f"gpt2_{layers}x{tokens}")
     ids = m.input("input_ids", [1, tokens], I64)
     embedding = m.weight([vocabulary, width], 0.05)
     x = m.add("Gather", [embedding, ids], axis=0)
-    x = m.add("Add", [x, m.weight([1, tokens, width], 0.02)])
+    place = m.weight([positions if decodes else 1, *([] if decodes else [tokens]), width], 0.02)
+    if decodes:
+        place = m.add("Gather", [place, m.input("position_ids", [1, tokens], I64)], axis=0)
+    x = m.add("Add", [x, place])
 
     def norm(x):
         return m.add("LayerNormalization",
@@ -109,14 +113,25 @@ def gpt2(layers, tokens):
         x = m.add("Reshape", [x, m.integers([1, tokens, heads, width // heads])])
         return m.add("Transpose", [x], perm=[0, 2, 1, 3])
 
-    mask = m.add_tensor([1, 1, tokens, tokens], F32, b"".join(
+    # A cache and the new rows behind it.
+    def continued(x, name):
+        past = m.input(f"past.{name}", [1, heads, "past", width // heads])
+        x = m.add("Concat", [past, x], axis=2)
+        m.output(x, f"present.{name}", [1, heads, "present", width // heads])
+        return x
+
+    mask = decodes or m.add_tensor([1, 1, tokens, tokens], F32, b"".join(
         struct.pack("<f", 0 if j <= i else -1e9) for i in range(tokens) for j in range(tokens)))
-    for _ in range(layers):
+    for layer in range(layers):
         qkv = linear(norm(x), width, 3 * width)
         q, k, v = m.add("Split", [qkv, m.integers([width] * 3)], results=3, axis=2)
         q, k, v = split_heads(q), split_heads(k), split_heads(v)
+        if decodes:
+            k, v = continued(k, f"{layer}.key"), continued(v, f"{layer}.value")
         scores = m.add("MatMul", [q, m.add("Transpose", [k], perm=[0, 1, 3, 2])])
-        scores = m.add("Add", [m.add("Mul", [scores, m.scalar((width // heads)**-0.5)]), mask])
+        scores = m.add("Mul", [scores, m.scalar((width // heads)**-0.5)])
+        if not decodes:
+            scores = m.add("Add", [scores, mask])
         y = m.add("MatMul", [m.add("Softmax", [scores], axis=-1), v])
         y = m.add("Reshape", [m.add("Transpose", [y], perm=[0, 2, 1, 3]),
                               m.integers([1, tokens, width])])
@@ -162,12 +177,13 @@ def resnet50():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("shape", choices=["gpt2", "resnet50"])
+    parser.add_argument("shape", choices=["gpt2", "gpt2-decode", "resnet50"])
     parser.add_argument("file")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--tokens", type=int, default=64)
     a = parser.parse_args()
-    (gpt2(a.layers, a.tokens) if a.shape == "gpt2" else resnet50()).write(a.file)
+    decodes = a.shape == "gpt2-decode"
+    (resnet50() if a.shape == "resnet50" else gpt2(a.layers, 1 if decodes else a.tokens, decodes)).write(a.file)
 
 
 if __name__ == "__main__":

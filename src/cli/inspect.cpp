@@ -260,8 +260,12 @@ void add_params(Report& r, std::string title, const std::vector<const PlanParam*
 void add_states(Report& r, const Plan& plan) {
   if (plan.states.empty()) return;
   auto& s = r.section("states", "states", {"name", "group", "type", "start"});
-  for (const PlanState& one : plan.states)
-    s.rows.push_back({one.name, one.group, cat(one.type), one.start ? "stored" : "zeros"});
+  for (const PlanState& one : plan.states) {
+    const std::string open =
+        one.open_axis ? cat(", up to ", one.capacity()->size, " along axis ", *one.open_axis) : "";
+    const std::string_view start = one.start ? "stored" : one.open_axis ? "empty" : "zeros";
+    s.rows.push_back({one.name, one.group, cat(one.type) + open, std::string(start)});
+  }
 }
 
 // Which states an entry reads, and which of these it updates.

@@ -225,8 +225,7 @@ Prepared prepared(const Request& r, const Arguments& a) {
   p.file = checked_output(r, p.loaded);
   if (!r.inputs.empty()) p.samples = samples_in(r.inputs, p.loaded.params);
   Source& source = p.loaded.source;
-  p.states = pairs_in(r.states);
-  store_states(source, p.states);
+  p.states = store_states(source, pairs_in(r.states));
   for (const StoredSet& s : p.samples) source.samples.push_back(s.inputs);
   for (const std::vector<Array>& sample : source.samples)
     check_inputs(sample, p.loaded.params, "samples of " + source.name);

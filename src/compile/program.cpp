@@ -61,7 +61,7 @@ Plan joined(const ProgramGraph& program, const std::vector<Plan>& plans) {
   Plan out = plans[0];
   out.name = program.name;
   for (const StateVariable& s : program.states)
-    add_state(out, {s.name, s.group, s.type, 0, s.start});
+    add_state(out, {s.name, s.group, s.type, 0, s.start, s.open_axis});
   out.entries.clear();
   out.kernels.clear();
   out.binaries.clear();

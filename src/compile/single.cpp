@@ -87,7 +87,7 @@ class Driver {
                         .text();
     plan_.main().params.reserve(f.params().size());
     for (const Function::Param& p : f.params())
-      plan_.main().params.push_back({p.name, p.value.type(), p.donated, p.required});
+      plan_.main().params.push_back({p.name, p.value.type(), p.donated, p.required, p.capacity});
     plan_.main().results.reserve(f.results().size());
     for (const Function::Result& r : f.results())
       plan_.main().results.push_back({r.name, r.value.type(), false});

@@ -33,7 +33,8 @@ TimedRun::TimedRun(Session& session, const std::vector<Array>& inputs)
     : session_(&session), inputs_(inputs), donated_(inputs.size()) {
   const Plan& plan = session.executable().plan();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (plan.main().params[i].donated) {
+    const PlanParam& p = plan.main().params[i];
+    if (p.donated && !p.capacity) {
       donated_[i] = std::make_unique<Memory>(inputs[i].dtype(), inputs[i].count());
       donated_[i]->dims = inputs[i].dims();
     }
@@ -42,16 +43,16 @@ TimedRun::TimedRun(Session& session, const std::vector<Array>& inputs)
   const std::vector<std::vector<std::int64_t>> dims = session.output_dims();
   const std::vector<std::size_t> bytes = session.output_bytes();
   for (std::size_t i = 0; i < plan.main().results.size(); ++i) {
-    const std::int32_t of = plan.main().result_alias[i];
-    if (of < 0) {
+    const bool is_ours = !plan.main().shares_memory(i);
+    if (is_ours) {
       const DType dtype = plan.main().results[i].type.dtype;
       const std::int64_t elements = static_cast<std::int64_t>(bytes[i]) / byte_size(dtype);
       outputs_.push_back(std::make_unique<Memory>(dtype, elements));
       // The product of measured sizes' bounds can exceed the memory that was allocated.
       if (count_of(dims[i]) == elements) outputs_.back()->dims = dims[i];
     }
-    session.bind_output(
-        i, of < 0 ? outputs_.back()->ref() : donated_[static_cast<std::size_t>(of)]->ref());
+    const auto of = static_cast<std::size_t>(plan.main().result_alias[i]);
+    session.bind_output(i, is_ours ? outputs_.back()->ref() : donated_[of]->ref());
   }
 }
 

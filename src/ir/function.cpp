@@ -32,16 +32,28 @@ Value Function::add_param(const Type& type, std::string name, bool donated,
   return v;
 }
 
+Value Function::add_param(const Type& type, const Param& like) {
+  HONE_ASSERT(!like.capacity || fits(*like.capacity, type), "parameter '", like.name, "' ", type,
+              " does not fit its capacity");
+  const Value v = add_param(type, like.name, like.donated, like.required);
+  own().params.back().capacity = like.capacity;
+  return v;
+}
+
 void Function::add_result(Value v, std::string name, std::optional<std::uint32_t> stored_to) {
   HONE_ASSERT(v && &v.graph() == graph_.get(), "result '", name, "' is of another graph");
   own().results.push_back({v, std::move(name), stored_to});
 }
 
-void Function::store(std::size_t i, std::uint32_t param) {
+void Function::store(std::size_t i, std::uint32_t param, std::optional<Capacity> capacity) {
   const std::string& name = results().at(i).name;
-  if (!(result(i).type() == this->param(param).type()))
-    throw UserError("result '", name, "' is ", result(i).type(), ", but '", params()[param].name,
-                    "', to which it is stored, is ", this->param(param).type());
+  const Type &from = result(i).type(), &to = this->param(param).type();
+  if (capacity ? !same_but_for(*capacity, from, to) : !(from == to))
+    throw UserError("result '", name, "' is ", from, ", but '", params()[param].name,
+                    "', to which it is stored, is ", to,
+                    capacity
+                        ? cat(", with room for ", capacity->size, " along axis ", capacity->axis)
+                        : std::string());
   for (std::size_t other = 0; other < results().size(); ++other)
     if (other != i && results()[other].stored_to == param)
       throw UserError("results '", results()[other].name, "' and '", name, "' are both stored to '",
@@ -49,6 +61,7 @@ void Function::store(std::size_t i, std::uint32_t param) {
   Lists& lists = own();
   lists.results[i].stored_to = param;
   lists.params[param].donated = true;
+  lists.params[param].capacity = capacity;
 }
 
 std::vector<Type> Function::param_types() const {
@@ -209,8 +222,7 @@ Values results_of(const Function& f) {
 
 Function clone_params(const Function& f) {
   Function out;
-  for (const Function::Param& p : f.params())
-    out.add_param(p.value.type(), p.name, p.donated, p.required);
+  for (const Function::Param& p : f.params()) out.add_param(p.value.type(), p);
   for (const DimCheck& c : f.graph().checks()) out.graph().add_check(c);
   return out;
 }

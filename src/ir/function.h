@@ -13,6 +13,7 @@
 
 #include "ir/graph.h"
 #include "ir/op.h"
+#include "type/capacity.h"
 
 namespace hone {
 
@@ -24,13 +25,16 @@ class Function {
     bool donated = false;  // its memory may be overwritten by a result
     // Set when the function is valid only for these contents of the parameter. Small.
     std::optional<Array> required = {};
+    // Its memory has room for more along an axis, for all sizes that the types allow: a result that
+    // is stored there may be longer.
+    std::optional<Capacity> capacity = {};
   };
   struct Result {
     Value value;
     std::string name;
-    // The donated parameter, of its type, whose memory holds the result after a run, in every
-    // variant of a plan: in place where that is proven, else by a copy at the end of the run. At
-    // most one result for each parameter.
+    // The donated parameter whose memory holds the result after a run, in every variant of a plan:
+    // in place where that is proven, else by a copy at the end of the run. It has the type of the
+    // result, except along the axis of its capacity. At most one result for each parameter.
     std::optional<std::uint32_t> stored_to = {};
   };
 
@@ -44,13 +48,16 @@ class Function {
 
   Value add_param(const Type&, std::string name, bool donated = false,
                   std::optional<Array> required = {});
+  // A parameter of this type that is otherwise as `like` of another function.
+  Value add_param(const Type&, const Param& like);
   void add_result(Value, std::string name = "", std::optional<std::uint32_t> stored_to = {});
   // What `like` is in another function.
   void add_result(Value v, const Result& like) { add_result(v, like.name, like.stored_to); }
 
-  // Marks a result as stored to a parameter of its type, which becomes donated. Throws UserError
-  // when the types differ, or another result is stored there.
-  void store(std::size_t result, std::uint32_t param);
+  // Marks a result as stored to a parameter of its type, which becomes donated. With a capacity,
+  // the types may differ along its axis. Throws UserError when the types do not fit, or another
+  // result is stored there.
+  void store(std::size_t result, std::uint32_t param, std::optional<Capacity> = {});
 
   std::vector<Type> param_types() const;
   std::vector<Type> result_types() const;

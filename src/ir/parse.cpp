@@ -178,7 +178,9 @@ class Parser {
       fail(cat("a result is stored to parameter ", n, ", but there are ", f.params().size()));
     const auto index = static_cast<std::uint32_t>(n);
     const Function::Param& p = f.params()[index];
-    if (!p.donated || !(p.value.type() == v.type()))
+    const bool fits = p.capacity ? same_but_for(*p.capacity, p.value.type(), v.type())
+                                 : p.value.type() == v.type();
+    if (!p.donated || !fits)
       fail(cat("a result ", v.type(), " is stored to parameter ", n,
                ", expected a donated one of "
                "this type"));
@@ -189,13 +191,24 @@ class Parser {
 
   Value parameter(Function& f, const std::vector<Type>& types, const Attrs& attrs) {
     std::string name = string();
-    bool donated = eat("donated");
+    const bool donated = eat("donated");
+    const std::optional<Capacity> room = capacity(types);
     const auto* index = std::get_if<std::int64_t>(attrs.find("index"));
     if (types.size() != 1 || !index || *index != static_cast<std::int64_t>(f.params().size()))
       fail(cat("expected parameter ", f.params().size(), "; parameters must be numbered in order"));
     std::optional<Array> required;
     if (eat("required")) required = contents(types[0]);
-    return f.add_param(types[0], name, donated, std::move(required));
+    return f.add_param(types[0], {{}, std::move(name), donated, std::move(required), room});
+  }
+
+  std::optional<Capacity> capacity(const std::vector<Type>& types) {
+    if (!eat("capacity")) return std::nullopt;
+    const std::int64_t axis = integer(word()), size = integer(word());
+    const Capacity out{static_cast<std::uint32_t>(axis), size};
+    if (types.size() != 1 || axis < 0 || !fits(out, types[0]))
+      fail(cat("a capacity of ", size, " along axis ", axis,
+               " of a parameter, expected one of its axes and room for all its sizes"));
+    return out;
   }
 
   Array contents(const Type& type) {

@@ -110,6 +110,7 @@ class Printer {
     if (&g.op(n) == &ops::param) {
       const Function::Param& p = f.params()[static_cast<std::size_t>(g.attrs(n).integer("index"))];
       add(" ", quoted(p.name), p.donated ? " donated" : "");
+      if (p.capacity) add(" capacity ", p.capacity->axis, " ", p.capacity->size);
       if (p.required) {
         add(" required ");
         data(*p.required);

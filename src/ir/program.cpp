@@ -9,6 +9,16 @@ namespace hone {
 
 namespace {
 
+std::optional<Capacity> capacity_of(const StateVariable& s) {
+  if (!s.open_axis) return std::nullopt;
+  return Capacity{*s.open_axis, s.type.shape.dims[*s.open_axis].number()};
+}
+
+bool is_of(const StateVariable& s, const Type& t) {
+  const std::optional<Capacity> c = capacity_of(s);
+  return c ? same_but_for(*c, t, s.type) : t == s.type;
+}
+
 void check_states(const ProgramGraph& p) {
   std::set<std::string_view> names;
   for (const StateVariable& s : p.states) {
@@ -18,7 +28,10 @@ void check_states(const ProgramGraph& p) {
     if (!s.type.is_tensor() || !byte_count(s.type).is_number())
       throw UserError(p.name, ": state '", s.name, "' is ", s.type,
                       ", expected a tensor of fixed sizes");
-    if (s.start && !(s.start->type() == s.type))
+    if (s.open_axis && static_cast<int>(*s.open_axis) >= s.type.rank())
+      throw UserError(p.name, ": state '", s.name, "' is ", s.type, " and open along axis ",
+                      *s.open_axis, ", which it does not have");
+    if (s.start && !is_of(s, s.start->type()))
       throw UserError(p.name, ": state '", s.name, "' is ", s.type, ", but starts with ",
                       s.start->type(), "; give a value of its type");
   }
@@ -39,7 +52,10 @@ void check_entry(const ProgramGraph& p, const ProgramEntry& e) {
     const StateVariable& state = p.states[static_cast<std::size_t>(s)];
     if (!used.insert(s).second)
       throw UserError(where, " has two parameters for state '", state.name, "'; use one");
-    if (!(f.param(i).type() == state.type))
+    if (f.params()[i].capacity != capacity_of(state))
+      throw UserError(where, ": parameter '", f.params()[i].name, "' and state '", state.name,
+                      "' have different capacities; give the parameter the state's");
+    if (!is_of(state, f.param(i).type()))
       throw UserError(where, ": parameter '", f.params()[i].name, "' is ", f.param(i).type(),
                       ", but state '", state.name, "' is ", state.type);
   }

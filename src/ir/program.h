@@ -16,8 +16,11 @@ namespace hone {
 struct StateVariable {
   std::string name;
   std::string group = "model";
-  Type type;                        // a tensor of fixed sizes
+  Type type;                        // a tensor of fixed sizes; along the open axis the most
   std::optional<Array> start = {};  // when a State is made; none: zeros
+  // Its size along this axis is a part of its value (PlanState::open_axis). Parameters that are
+  // this state have the capacity of `type` there, and any size.
+  std::optional<std::uint32_t> open_axis = {};
 };
 
 struct ProgramEntry {

@@ -23,8 +23,10 @@ void verify_stores(const Function& f) {
     const Function::Param& p = f.params()[*r.stored_to];
     HONE_ASSERT(p.donated, "result '", r.name, "' is stored to '", p.name,
                 "', which is not donated");
-    HONE_ASSERT(p.value.type() == r.value.type(), "result '", r.name, "' ", r.value.type(),
-                " is stored to '", p.name, "' ", p.value.type());
+    HONE_ASSERT(p.capacity ? same_but_for(*p.capacity, p.value.type(), r.value.type())
+                           : p.value.type() == r.value.type(),
+                "result '", r.name, "' ", r.value.type(), " is stored to '", p.name, "' ",
+                p.value.type());
     HONE_ASSERT(!is_taken[*r.stored_to], "two results are stored to '", p.name, "'");
     is_taken[*r.stored_to] = true;
   }

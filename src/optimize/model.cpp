@@ -27,7 +27,7 @@ OptimizedModel optimize_model(const std::filesystem::path& model, const std::fil
   if (std::string w = unjudged_warning(out.reading); !w.empty())
     out.warnings.push_back(std::move(w));
   compiled.samples = std::move(known.sets);
-  store_states(compiled, request.states);
+  const std::vector<StatePair> states = store_states(compiled, request.states);
   OptimizeRequest optimized = request.optimize;
   if (optimized.compile.verification == Verification::kernels)
     optimized.compile.verification = Verification::model;
@@ -36,7 +36,7 @@ OptimizedModel optimize_model(const std::filesystem::path& model, const std::fil
   Plan& best = out.optimized.plan;
   check_expected(best, request.sets, options.threads);
   state_written_memory(plan, best, out.optimized.inputs, options.threads, options.max_memory);
-  keep_states(best, request.states);
+  keep_states(best, states);
   out.bytes = write_proved(plan, best);
   return out;
 }

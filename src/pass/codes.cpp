@@ -240,7 +240,7 @@ Function body_as_codes(const Function& f) {
   Function out;
   Values params;
   for (const Function::Param& p : f.params())
-    params.push_back(out.add_param(code_type(p.value.type()), p.name, p.donated, p.required));
+    params.push_back(out.add_param(code_type(p.value.type()), p));
   for (const DimCheck& c : f.graph().checks()) out.graph().add_check(c);
   Values results = results_as_codes(f, params, out);
   for (std::size_t i = 0; i < results.size(); ++i) out.add_result(results[i], f.results()[i]);

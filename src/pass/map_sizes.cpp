@@ -63,8 +63,7 @@ Dim SizeMap::operator()(const Dim& d) const {
 
 Function map_sizes(const Function& f, const SizeMap& map) {
   Function out;
-  for (const Function::Param& p : f.params())
-    out.add_param(mapped(p.value.type(), map), p.name, p.donated, p.required);
+  for (const Function::Param& p : f.params()) out.add_param(mapped(p.value.type(), map), p);
   for (const DimCheck& c : f.graph().checks()) {
     DimCheck now{map(c.a), map(c.b), c.message};
     if (prove_equal(now.a, now.b) != true) out.graph().add_check(now);

@@ -555,7 +555,7 @@ Rebatched rebatched(const Function& f, const std::vector<bool>& has_batch, std::
       of_batch = t.shape.dims[0];
       t.shape.dims[0] = of_batch * Dim(count);
     }
-    const Value now = out.function.add_param(t, p.name, p.donated, p.required);
+    const Value now = out.function.add_param(t, p);
     has_batch[i] ? rows.set_rows(p.value, now) : rows.share(p.value, now);
   }
   for (const DimCheck& c : f.graph().checks())

@@ -70,8 +70,7 @@ class Substitution {
 
   Function operator()(const Function& f) const {
     Function out;
-    for (const Function::Param& p : f.params())
-      out.add_param((*this)(p.value.type()), p.name, p.donated, p.required);
+    for (const Function::Param& p : f.params()) out.add_param((*this)(p.value.type()), p);
     for (const DimCheck& c : f.graph().checks())
       out.graph().require_equal((*this)(c.a), (*this)(c.b), c.message);
     fill(f, Copier(f, out), out);
@@ -81,8 +80,7 @@ class Substitution {
   // Parameters keep their types.
   Function inside(const Function& f) const {
     Function out;
-    for (const Function::Param& p : f.params())
-      out.add_param(p.value.type(), p.name, p.donated, p.required);
+    for (const Function::Param& p : f.params()) out.add_param(p.value.type(), p);
     for (const DimCheck& c : f.graph().checks()) out.graph().add_check(c);
     Values params;
     for (const Function::Param& p : out.params())

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <stdexcept>
 #include <vector>
 
 #include "base/error.h"
+#include "base/few.h"
 #include "plan/stream_order.h"
 
 namespace hone {
@@ -16,11 +18,54 @@ namespace {
 
 using Kind = PlanBuffer::Kind;
 
-// Bytes of a buffer from `first` up to `end`.
-struct Bytes {
+// A view with its sizes evaluated.
+struct Window {
+  // Bytes of its buffer from `first` up to `end`; some between may not be its own.
   std::int64_t first = 0, end = 0;
-  bool meets(const Bytes& b) const { return first < b.end && b.first < end; }
+  std::int64_t element = 1;  // bytes
+  Few<std::int64_t, 8> dims, strides;
+
+  bool is_dense() const {
+    std::int64_t count = 1;
+    for (std::int64_t n : dims) count *= n;
+    return end - first == count * element;
+  }
 };
+
+// Whether two windows, of which neither is empty, are different parts of one tensor with these
+// strides along some axis, although the bytes of one may lie between those of the other.
+bool are_parts(const Window& a, const Window& b) {
+  if (a.element != b.element || a.dims.size() != b.dims.size()) return false;
+  struct Axis {
+    std::int64_t stride, of_a, of_b;
+  };
+  std::vector<Axis> axes;
+  for (std::size_t i = 0; i < a.dims.size(); ++i) {
+    if (a.strides[i] != b.strides[i] || a.strides[i] <= 0) return false;
+    axes.push_back({a.strides[i], a.dims[i], b.dims[i]});
+  }
+  std::ranges::stable_sort(axes, std::greater(), &Axis::stride);
+  std::int64_t at_a = a.first / a.element, at_b = b.first / b.element;
+  std::int64_t reach_a = 1, reach_b = 1;  // elements from the first to behind the last
+  for (const Axis& x : axes) {
+    reach_a += (x.of_a - 1) * x.stride;
+    reach_b += (x.of_b - 1) * x.stride;
+  }
+  for (const Axis& x : axes) {
+    const std::int64_t from_a = at_a / x.stride, from_b = at_b / x.stride;
+    at_a %= x.stride;
+    at_b %= x.stride;
+    reach_a -= (x.of_a - 1) * x.stride;
+    reach_b -= (x.of_b - 1) * x.stride;
+    if (at_a + reach_a > x.stride || at_b + reach_b > x.stride) return false;
+    if (from_a + x.of_a <= from_b || from_b + x.of_b <= from_a) return true;
+  }
+  return false;
+}
+
+bool meet(const Window& a, const Window& b) {
+  return a.first < b.end && b.first < a.end && !are_parts(a, b);
+}
 
 struct AuditProblem : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -32,8 +77,8 @@ struct Contents {
   // Per device: arena buffers with valid data, by first byte.
   std::vector<std::map<std::int64_t, std::uint32_t>> live;
   StreamOrder order;
-  // Per parameter: byte ranges where results in it were written.
-  std::map<std::uint32_t, std::vector<Bytes>> overwritten;
+  // Per parameter: where results in it were written.
+  std::map<std::uint32_t, std::vector<Window>> overwritten;
 };
 
 class Auditor {
@@ -111,15 +156,20 @@ class Auditor {
     return buffer.kind == Kind::result ? entry_.result_alias[buffer.index] : -1;
   }
 
-  Bytes bytes_of(const View& v) const {
+  Window window_of(const View& v) const {
+    Window out;
     std::int64_t last = 0;
     for (std::size_t i = 0; i < v.dims.size(); ++i) {
-      const std::int64_t n = value(v.dims[i]);
+      const std::int64_t n = value(v.dims[i]), stride = value(v.strides[i]);
       if (n <= 0) return {};
-      last += (n - 1) * value(v.strides[i]);
+      last += (n - 1) * stride;
+      out.dims.push_back(n);
+      out.strides.push_back(stride);
     }
-    const std::int64_t first = value(v.offset);
-    return {first, first + (last + 1) * byte_size(v.dtype)};
+    out.element = byte_size(v.dtype);
+    out.first = value(v.offset);
+    out.end = out.first + (last + 1) * out.element;
+    return out;
   }
 
   bool are_one_place(const View& a, const View& b) const {
@@ -172,7 +222,7 @@ class Auditor {
     if (!yes) now = std::move(other);
     if (yes && no) {
       for (auto& [param, all] : other.overwritten)
-        for (const Bytes& b : all) note_overwritten(now.overwritten[param], b);
+        for (const Window& w : all) note_overwritten(now.overwritten[param], w);
       for (std::uint32_t b = 0; b < now.is_there.size(); ++b)
         if (now.is_there[b] && !other.is_there[b]) drop(b, now);
       now.order.meet(other.order);
@@ -203,8 +253,15 @@ class Auditor {
       if (!s.written[i]) continue;
       for (std::size_t k = 0; k < s.operands.size(); ++k)
         if (k != i && (!s.written[k] || k < i)) keep_apart(s, s.operands[i], s.operands[k]);
-      write(s, s.operands[i], now);
+      write(s, s.operands[i], now, is_copied_onto_itself(s));
     }
+  }
+
+  // A copy between a result and the parameter that it overwrites, at the same place.
+  bool is_copied_onto_itself(const Step& s) const {
+    return s.kind == Step::Kind::copy &&
+           are_in_one_param(s.operands[1].buffer, s.operands[0].buffer) &&
+           are_one_place(s.operands[0], s.operands[1]);
   }
 
   void read(const Step& s, const View& v, Contents& now) {
@@ -216,8 +273,9 @@ class Auditor {
     if (variant_.buffers[b].kind != Kind::param || now.overwritten.empty()) return;
     const auto it = now.overwritten.find(variant_.buffers[b].index);
     if (it == now.overwritten.end()) return;
-    for (const Bytes& gone : it->second)
-      require(!gone.meets(bytes_of(v)), plan_.name, ": step '", s.name, "' reads input ", it->first,
+    const Window window = window_of(v);
+    for (const Window& gone : it->second)
+      require(!meet(gone, window), plan_.name, ": step '", s.name, "' reads input ", it->first,
               " where a result overwrote it");
   }
 
@@ -229,7 +287,7 @@ class Auditor {
       is_apart = a.end() <= b.first || b.end() <= a.first || a.bytes == 0 || b.bytes == 0;
       is_same = is_same && a.first == b.first && a.bytes == b.bytes;
     } else if (are_one_result(to.buffer, from.buffer) || are_in_one_param(to.buffer, from.buffer)) {
-      is_apart = !bytes_of(to).meets(bytes_of(from));
+      is_apart = !meet(window_of(to), window_of(from));
       is_same = is_same && are_one_place(to, from);
     }
     require(is_apart || is_same, plan_.name, ": step '", s.name, "' writes buffer ", to.buffer,
@@ -243,7 +301,7 @@ class Auditor {
            variant_.buffers[from].index == static_cast<std::uint32_t>(param);
   }
 
-  void write(const Step& s, const View& v, Contents& now) {
+  void write(const Step& s, const View& v, Contents& now, bool changes_nothing) {
     const std::uint32_t b = v.buffer;
     const PlanBuffer& buffer = variant_.buffers[b];
     const auto overlaps = [&](std::uint32_t x, std::uint32_t y) { return share_memory(x, y); };
@@ -251,17 +309,17 @@ class Auditor {
             " without waiting for the streams that still use its memory");
     require(buffer.kind != Kind::param && buffer.kind != Kind::weight, plan_.name,
             ": a step writes an input or a weight (buffer ", b, ")");
-    if (const std::int32_t param = home_of(b); param >= 0)
-      note_overwritten(now.overwritten[static_cast<std::uint32_t>(param)], bytes_of(v));
+    if (const std::int32_t param = home_of(b); param >= 0 && !changes_nothing)
+      note_overwritten(now.overwritten[static_cast<std::uint32_t>(param)], window_of(v));
     if (buffer.kind == Kind::result)
       for (std::uint32_t other : versions_.at(buffer.index)) now.is_there[other] = false;
     if (buffer.kind == Kind::arena) drop_overlapping(b, now);
     now.is_there[b] = true;
   }
 
-  static void note_overwritten(std::vector<Bytes>& all, const Bytes& more) {
-    for (const Bytes& b : all)
-      if (b.first <= more.first && more.end <= b.end) return;
+  static void note_overwritten(std::vector<Window>& all, const Window& more) {
+    for (const Window& w : all)
+      if (w.is_dense() && w.first <= more.first && more.end <= w.end) return;
     all.push_back(more);
   }
 

@@ -60,9 +60,18 @@ class PlanChecker {
       require(s.offset >= end && s.offset % PlanState::alignment == 0, "state", "'", s.name,
               "' is at ", s.offset, ", but the states before it end at ", end);
       end = checked_add(s.offset, *bytes);
-      require(!s.start || s.start->type() == s.type, "state", "'", s.name, "' is ", s.type,
+      const auto rank = static_cast<std::uint32_t>(s.type.rank());
+      require(!s.open_axis || *s.open_axis < rank, "state", "'", s.name, "' is open along axis ",
+              s.open_axis.value_or(0), " of ", rank);
+      require(!s.start || may_hold(s, s.start->type()), "state", "'", s.name, "' is ", s.type,
               " and starts with a value of another type");
     }
+  }
+
+  static bool may_hold(const PlanState& s, const Type& t) {
+    const std::optional<Capacity> c = s.capacity();
+    if (!c) return t == s.type;
+    return same_but_for(*c, t, s.type);
   }
 
   void check_states_of_entry() const {
@@ -78,8 +87,10 @@ class PlanChecker {
       const PlanState& state = plan_.states[static_cast<std::size_t>(s)];
       require(used.insert(s).second, "entry", "'", e.name, "' has two parameters for state '",
               state.name, "'");
-      require(e.params[i].type == state.type, "entry", "'", e.name, "' uses state '", state.name,
-              "' as ", e.params[i].type, ", but it is ", state.type);
+      require(whole_type(e.params[i].type, e.params[i].capacity) == state.type &&
+                  e.params[i].capacity == state.capacity(),
+              "entry", "'", e.name, "' uses state '", state.name, "' as ", e.params[i].type,
+              ", but it is ", state.type);
     }
     std::set<std::int32_t> updated;
     for (std::size_t r = 0; r < e.results.size(); ++r)
@@ -92,6 +103,9 @@ class PlanChecker {
     for (const PlanParam& p : entry_->params)
       require(!p.required || p.required->type() == p.type, "param", "'", p.name, "' is ", p.type,
               " and requires contents of another type");
+    for (const PlanParam& p : entry_->params)
+      require(!p.capacity || fits(*p.capacity, p.type), "param", "'", p.name, "' is ", p.type,
+              ", which does not fit its capacity");
   }
 
   void check_results() const {
@@ -103,6 +117,10 @@ class PlanChecker {
                   entry_->params[static_cast<std::size_t>(p)].donated,
               "result_alias", "parameter ", p, " is not donated");
     }
+    for (std::size_t r = 0; r < entry_->results.size(); ++r)
+      if (const PlanParam* p = entry_->stored_to(r); p && p->capacity)
+        require(same_but_for(*p->capacity, p->type, entry_->results[r].type), "result_alias",
+                "result ", r, " has a type that does not fit '", p->name, "'");
   }
 
   void check_kernels() const {

@@ -14,6 +14,7 @@
 #include "plan/self_test.h"
 #include "type/array.h"
 #include "type/bounds.h"
+#include "type/capacity.h"
 #include "type/type.h"
 
 namespace hone {
@@ -196,6 +197,8 @@ struct PlanParam {
   bool donated = false;
   // The plan supports only these contents. Small.
   std::optional<Array> required = {};
+  // A parameter that is stored to, or that is a state: its memory has room for more along an axis.
+  std::optional<Capacity> capacity = {};
 };
 
 struct PlanWeight {
@@ -238,10 +241,18 @@ struct PlanState {
   static constexpr std::int64_t alignment = 64;
   std::string name;         // unique in the plan, such as "net.conv.weight"
   std::string group;        // of states that are kept, saved and exchanged together
-  Type type;                // fixed sizes
+  Type type;                // fixed sizes; along the open axis the most
   std::int64_t offset = 0;  // of its bytes in the memory of its group, a multiple of `alignment`
   // Its value when a State is made; none: zeros.
   std::optional<Array> start = {};
+  // Its size along this axis, at most that of the type, is a part of its value, as in a cache that
+  // grows. Its start is as long as the array; without one, 0.
+  std::optional<std::uint32_t> open_axis = {};
+
+  std::optional<Capacity> capacity() const {
+    if (!open_axis) return std::nullopt;
+    return Capacity{*open_axis, type.shape.dims[*open_axis].number()};
+  }
 };
 
 // One function of a plan: what a session runs.
@@ -266,6 +277,17 @@ struct PlanEntry {
     return states.empty() ? no_state : states[param];
   }
   bool is_input(std::size_t param) const { return state_of(param) == no_state; }
+  // The parameter whose memory holds the result at the end of a run; null: it has its own.
+  const PlanParam* stored_to(std::size_t result) const {
+    const std::int32_t param = result_alias[result];
+    return param < 0 ? nullptr : &params[static_cast<std::size_t>(param)];
+  }
+  // The memory of the caller for the result is that of the donated parameter. With a capacity, the
+  // session keeps that memory, and copies both.
+  bool shares_memory(std::size_t result) const {
+    const PlanParam* param = stored_to(result);
+    return param && !param->capacity;
+  }
   // The state that a result updates, or no_state: an output of the caller.
   std::int32_t updated_by(std::size_t result) const {
     const std::int32_t param = result_alias[result];

@@ -58,11 +58,15 @@ class TensorSet {
 };
 
 // What a reader must know to run a plan; a plan of one function without states needs nothing.
-constexpr std::string_view features[] = {"entries", "states"};
+constexpr std::string_view features[] = {"entries", "states", "capacity"};
 std::string required_features(const Plan& plan) {
   Json out = Json::Array();
   if (plan.entries.size() > 1) out.push(Json(features[0]));
   if (!plan.states.empty()) out.push(Json(features[1]));
+  const auto grows = [](const PlanEntry& e) {
+    return std::ranges::any_of(e.params, [](const PlanParam& p) { return p.capacity.has_value(); });
+  };
+  if (std::ranges::any_of(plan.entries, grows)) out.push(Json(features[2]));
   return out.text();
 }
 

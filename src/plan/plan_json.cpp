@@ -193,6 +193,7 @@ class JsonWriter {
     Json o = Json::Object{
         {"name", s.name}, {"group", s.group}, {"type", type(s.type)}, {"offset", s.offset}};
     if (s.start) o.add("start", array("start " + s.name, *s.start));
+    if (s.open_axis) o.add("open_axis", *s.open_axis);
     return o;
   }
 
@@ -217,6 +218,7 @@ class JsonWriter {
     Json o = Json::Object{{"name", p.name}, {"type", type(p.type)}};
     add_if(o, "donated", p.donated, false);
     if (p.required) o.add("required", array("required " + p.name, *p.required));
+    if (p.capacity) o.add("capacity", Json::Array{p.capacity->axis, p.capacity->size});
     return o;
   }
   Json plan_check(const PlanCheck& c) {
@@ -521,6 +523,7 @@ class JsonReader {
     PlanState s{j.at("name").text_value(), j.at("group").text_value(), type(j.at("type")),
                 j.at("offset").integer()};
     if (const Json* start = j.find("start")) s.start = array(*start);
+    if (const Json* axis = j.find("open_axis")) s.open_axis = read_number<std::uint32_t>(*axis);
     return s;
   }
   static std::vector<std::int32_t> indices(const Json& j) {
@@ -552,6 +555,8 @@ class JsonReader {
   PlanParam param(const Json& j) {
     PlanParam p{j.at("name").text_value(), type(j.at("type")), boolean_if(j, "donated")};
     if (const Json* required = j.find("required")) p.required = array(*required);
+    if (const Json* c = j.find("capacity"))
+      p.capacity = {read_number<std::uint32_t>(element(*c, 0)), element(*c, 1).integer()};
     return p;
   }
   PlanCheck plan_check(const Json& j) {

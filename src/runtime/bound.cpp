@@ -389,8 +389,7 @@ class StepBinder {
       OperandReach& reach = out_.reaches.emplace_back();
       reach.is_written = i < s.written.size() && s.written[i];
       bytes += check_window(v, offset, &reach);
-      if (reach.is_written && b.kind == PlanBuffer::Kind::result &&
-          entry_.plan->updated_by(b.index) != PlanEntry::no_state)
+      if (reach.is_written && b.kind == PlanBuffer::Kind::result && changes_state(b.index, offset))
         op.updates_state = out_.updates_states = true;
       const std::int64_t base = b.kind == PlanBuffer::Kind::arena ? value(b.offset) : 0;
       out_.addresses.push_back(
@@ -404,6 +403,19 @@ class StepBinder {
     const DeviceLimits& limits = device(s)->limits();
     op.is_small =
         bytes < limits.small_bytes && (!group || value(group->flops) < limits.small_flops);
+  }
+
+  // Whether a write there changes the value of a state. What lies behind a value that grows is no
+  // part of it until the run has ended.
+  bool changes_state(std::uint32_t result, std::int64_t offset) const {
+    if (entry_.plan->updated_by(result) == PlanEntry::no_state) return false;
+    const PlanParam& p = *entry_.plan->stored_to(result);
+    if (!p.capacity) return true;
+    const std::size_t axis = p.capacity->axis;
+    const Dims strides = dense_strides(whole_type(p.type, p.capacity).shape);
+    const std::int64_t row = value(strides[axis]) * byte_size(p.type.dtype);
+    if (row == 0 || p.capacity->size == 0) return false;
+    return offset / row % p.capacity->size < value(p.type.shape.dims[axis]);
   }
 
   // Size of the window in bytes; throws when it exceeds its buffer.
@@ -442,11 +454,11 @@ class StepBinder {
     const std::uint32_t device = executable_.device_of(variant_, b.device);
     switch (b.kind) {
       case PlanBuffer::Kind::param:
-        require(type_bytes(entry_.plan->params[b.index].type));
+        require(type_bytes(
+            whole_type(entry_.plan->params[b.index].type, entry_.plan->params[b.index].capacity)));
         break;
       case PlanBuffer::Kind::result:
-        require(
-            static_cast<std::size_t>(at_least_zero(result_bytes(variant_, b.index), "a result")));
+        require(result_size(b.index));
         break;
       case PlanBuffer::Kind::weight:
         require(executable_.weight(device, b.index).size);
@@ -465,6 +477,12 @@ class StepBinder {
       }
     }
     return sizes_[index] = bytes;
+  }
+
+  std::size_t result_size(std::uint32_t result) const {
+    if (const PlanParam* p = entry_.plan->stored_to(result); p && p->capacity)
+      return type_bytes(whole_type(p->type, p->capacity));
+    return static_cast<std::size_t>(at_least_zero(result_bytes(variant_, result), "a result"));
   }
 
   std::size_t type_bytes(const Type& t) const {

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "runtime/rows.h"
 
 namespace hone {
 
@@ -55,6 +56,7 @@ TensorRef as_input(const Array& a) {
 Ports::Ports(const Executable& executable, const PlanEntry& entry, bool states_are_inputs)
     : executable_(executable),
       entry_(entry),
+      states_are_inputs_(states_are_inputs),
       inputs_(entry.params.size()),
       outputs_(entry.results.size()),
       output_types_(entry.results.size()),
@@ -68,9 +70,12 @@ Ports::Ports(const Executable& executable, const PlanEntry& entry, bool states_a
     for (const Variant& v : entry_.variants)
       if (!v.measured.empty() || !(v.results[i] == entry_.results[i].type))
         output_types_[i] = nullptr;
-    if (states_are_inputs || entry_.updated_by(i) == PlanEntry::no_state)
-      given_outputs_.push_back(i);
+    if (is_given(i)) given_outputs_.push_back(i);
   }
+}
+
+bool Ports::is_given(std::size_t output) const {
+  return states_are_inputs_ || entry_.updated_by(output) == PlanEntry::no_state;
 }
 
 bool Ports::bind_input(std::size_t number, const TensorRef& t) {
@@ -89,6 +94,7 @@ bool Ports::bind_input(std::size_t number, const TensorRef& t) {
   check_memory("input", name, t, bytes);
   if (!is_same) {
     port.bytes = bytes;
+    port.room = static_cast<std::size_t>(Rows(t.dtype, t.dims, entry_.params[i].capacity).extent());
     port.dims.assign(t.dims.begin(), t.dims.end());
   }
   set_data(port, i, t);
@@ -97,18 +103,24 @@ bool Ports::bind_input(std::size_t number, const TensorRef& t) {
   return !is_same;
 }
 
-void Ports::bind_state(std::size_t param, DeviceMemory memory) {
-  const auto bind = [&](Port& port, const Type& type) {
-    port.is_bound = true;
-    port.dims.clear();
-    for (const Dim& d : type.shape.dims) port.dims.push_back(d.number());
-    port.bytes = static_cast<std::size_t>(byte_count(type).number());
-  };
-  bind(inputs_[param], entry_.params[param].type);
+bool Ports::bind_state(std::size_t param, DeviceMemory memory, std::span<const std::int64_t> dims) {
+  Port& port = inputs_[param];
   places_[param].direct = memory;
-  for (std::size_t r = 0; r < outputs_.size(); ++r)
-    if (entry_.result_alias[r] == static_cast<std::int32_t>(param))
-      bind(outputs_[r], entry_.results[r].type);
+  if (port.is_bound && std::ranges::equal(port.dims, dims)) return false;
+  check_open_size(param, dims);
+  port.is_bound = true;
+  port.dims.assign(dims.begin(), dims.end());
+  return true;
+}
+
+void Ports::check_open_size(std::size_t param, std::span<const std::int64_t> dims) const {
+  const PlanParam& p = entry_.params[param];
+  if (!p.capacity) return;
+  const Dim& d = p.type.shape.dims[p.capacity->axis];
+  if (const std::int64_t n = dims[p.capacity->axis]; n < d.low() || n > d.high())
+    throw UserError("state '", p.name, "' holds ", n, " along axis ", p.capacity->axis,
+                    ", but entry '", entry_.name, "' takes ", d.low(), " to ", d.high(),
+                    "; write, shorten or reset it, or compile the model for other sizes");
 }
 
 // Sizes of several inputs are compared when all are bound.
@@ -143,10 +155,10 @@ void Ports::bind_output(std::size_t number, const TensorRef& t) {
   const bool is_same = port.is_bound && std::ranges::equal(port.dims, t.dims);
   if (!is_same) check_dims_of_output(i, t.dims);
   const std::size_t bytes = is_same ? port.bytes : tensor_bytes("output", p.name, t);
-  const bool may_be_absent = entry_.result_alias[i] >= 0 && t.memory.empty();
+  const bool may_be_absent = entry_.shares_memory(i) && t.memory.empty();
   if (!may_be_absent) check_memory("output", p.name, t, bytes);
   if (!is_same) {
-    port.bytes = bytes;
+    port.bytes = port.room = bytes;
     port.dims.assign(t.dims.begin(), t.dims.end());
     are_outputs_checked_ = false;
   }
@@ -165,6 +177,11 @@ void Ports::check_dims_of_output(std::size_t output, std::span<const std::int64_
 const Port& Ports::port_of(std::size_t place) const {
   const std::size_t i = place % size();
   return i < inputs_.size() ? inputs_[i] : outputs_[i - inputs_.size()];
+}
+
+const std::optional<Capacity>& Ports::capacity_of(std::size_t place) const {
+  static const std::optional<Capacity> none;
+  return is_input(place) ? entry_.params[place % size()].capacity : none;
 }
 
 const std::string& Ports::name_of(std::size_t place) const {
@@ -186,7 +203,9 @@ void Ports::set_data(Port& port, std::size_t number, const TensorRef& t) {
   are_outputs_checked_ = false;
   for (std::size_t d = 0; d < executable_.devices().size(); ++d) {
     PortPlace& place = places_[d * size() + number];
-    const std::optional<DeviceMemory> direct = executable_.device(d)->of_host(given);
+    const bool has_room = capacity_of(d * size() + number).has_value();
+    const std::optional<DeviceMemory> direct =
+        has_room ? std::nullopt : executable_.device(d)->of_host(given);
     place.is_staged = !direct;
     place.direct = direct.value_or(DeviceMemory());
   }
@@ -195,6 +214,7 @@ void Ports::set_data(Port& port, std::size_t number, const TensorRef& t) {
 void Ports::check_outputs(const std::vector<OutputNeed>& needs) {
   if (are_outputs_checked_) return;
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (!is_given(i)) continue;
     const PlanParam& p = entry_.results[i];
     const Port& port = outputs_[i];
     if (!port.is_bound)
@@ -214,7 +234,7 @@ void Ports::check_outputs(const std::vector<OutputNeed>& needs) {
 // An output that overwrites a parameter has that parameter's memory.
 void Ports::check_donated(const OutputNeed& need, std::size_t i) {
   const std::int32_t param = entry_.result_alias[i];
-  if (param < 0) return;
+  if (!entry_.shares_memory(i)) return;
   Port& output = outputs_[i];
   const Port& input = inputs_[static_cast<std::size_t>(param)];
   const std::string& name = entry_.results[i].name;
@@ -252,7 +272,7 @@ void Ports::check_overlaps() {
     auto at = std::ranges::upper_bound(order, input.data, std::less(),
                                        [&](std::size_t i) { return end(outputs_[i]); });
     for (; at != order.end() && outputs_[*at].data < end(input); ++at)
-      if (entry_.result_alias[*at] != static_cast<std::int32_t>(j))
+      if (!entry_.shares_memory(*at) || entry_.result_alias[*at] != static_cast<std::int32_t>(j))
         throw UserError("output '", entry_.results[*at].name, "' shares memory with input '",
                         entry_.params[j].name, "'; only a donated input may be overwritten");
   }

@@ -39,6 +39,7 @@ struct Port {
   std::byte* data = nullptr;   // the same, or the donated input that it stands for
   std::vector<std::int64_t> dims;
   std::size_t bytes = 0;
+  std::size_t room = 0;  // bytes of a device's memory for it: more than `bytes` with a capacity
 };
 
 // What a device uses for a port.
@@ -74,8 +75,9 @@ class Ports {
   // fixes or the length of the memory is wrong. True when the sizes changed.
   bool bind_input(std::size_t i, const TensorRef&);
   void bind_output(std::size_t i, const TensorRef&);
-  // Memory on the executable's first device for a parameter that is a state.
-  void bind_state(std::size_t param, DeviceMemory);
+  // Memory on the executable's first device for a parameter that is a state, whose value has these
+  // sizes now. True when they changed.
+  bool bind_state(std::size_t param, DeviceMemory, std::span<const std::int64_t> dims);
   // Of all parameters, and of all results.
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
@@ -91,8 +93,10 @@ class Ports {
   std::vector<PortPlace>& places() { return places_; }
   const std::vector<PortPlace>& places() const { return places_; }
   bool needs_staging(std::size_t place) const {
-    return places_[place].is_staged && places_[place].staging.size() < port_of(place).bytes;
+    return places_[place].is_staged && places_[place].staging.size() < port_of(place).room;
   }
+  // How the value of a place lies in a device's memory.
+  const std::optional<Capacity>& capacity_of(std::size_t place) const;
 
   // Throws UserError unless every output is bound to memory that fits what a run writes and does
   // not overlap other outputs. Checks again only after a change.
@@ -104,12 +108,15 @@ class Ports {
  private:
   void check_dims(std::size_t input, std::span<const std::int64_t>) const;
   void check_dims_of_output(std::size_t output, std::span<const std::int64_t>) const;
+  bool is_given(std::size_t output) const;
+  void check_open_size(std::size_t param, std::span<const std::int64_t> dims) const;
   void set_data(Port&, std::size_t number, const TensorRef&);
   void check_donated(const OutputNeed&, std::size_t output);
   void check_overlaps();
 
   const Executable& executable_;
   const PlanEntry& entry_;
+  const bool states_are_inputs_;
   std::vector<std::uint32_t> given_inputs_, given_outputs_;
   std::vector<Port> inputs_, outputs_;
   std::vector<const Type*> output_types_;  // null: variants differ, or a size is data-dependent

@@ -9,6 +9,7 @@
 #include "runtime/host_memory.h"
 #include "runtime/memory_limit.h"
 #include "runtime/ready.h"
+#include "runtime/rows.h"
 #include "runtime/sizes.h"
 
 namespace hone {
@@ -94,8 +95,7 @@ class Session::Impl {
       m.devices[ports_.device_of(i)].staging += places[i].staging.size();
     for (std::size_t i : r.used)
       if (ports_.needs_staging(i))
-        m.devices[ports_.device_of(i)].staging +=
-            ports_.port_of(i).bytes - places[i].staging.size();
+        m.devices[ports_.device_of(i)].staging += ports_.port_of(i).room - places[i].staging.size();
     for (const DeviceUse& use : m.devices) {
       m.arena += use.arena;
       m.arena_lower_bound += use.arena_lower_bound;
@@ -146,6 +146,9 @@ class Session::Impl {
   // Copies all inputs, or only those bound since their last copy.
   void compute(bool copies_all) {
     computed_ = nullptr;
+    const HeldGroups held(groups_, runner_->stop, runner_->deadline);
+    for (const GroupUses::Use& g : groups_.all()) refuse_torn(*g.group);
+    read_sizes();
     Ready& r = ready();
     check_limit(r);
     ports_.check_contents();
@@ -155,13 +158,18 @@ class Session::Impl {
     upload(r, copies_all);
     const Variant& v = entry().variants[r.variant];
     memory_.placement = r.placement;
-    if (groups_.empty())
-      runner_->run(v, r.program, memory_);
-    else
-      run_on_states(v, r);
+    run_steps(v, r);
     note_results(v, r);
+    note_updates();
     computed_ = &r;
     ++runner_->counters.runs;
+  }
+
+  // Sizes of states that grow, unless a run uses them just now.
+  void look_at_states() {
+    if (!has_open_states_) return;
+    const HeldGroups held(readers_, runner_->stop, runner_->deadline);
+    read_sizes();
   }
 
   void fetch() {
@@ -209,13 +217,34 @@ class Session::Impl {
       const auto is_its = [&](const GroupUses::Use& u) { return u.group->name == s.group; };
       auto at = std::ranges::find_if(uses, is_its);
       if (at == uses.end()) at = uses.insert(uses.end(), find_group(s.group));
-      if (updates(i)) at->mode = FairLock::Mode::exclusive;
-      ports_.bind_state(i, at->group->at(s));
+      BoundState& bound = states_.emplace_back(at->group, at->group->number_of(s.name), i);
+      has_open_states_ = has_open_states_ || s.open_axis;
+      const auto updating = std::ranges::find(entry().result_alias, static_cast<std::int32_t>(i));
+      if (updating == entry().result_alias.end()) continue;
+      at->mode = FairLock::Mode::exclusive;
+      bound.result = static_cast<std::size_t>(updating - entry().result_alias.begin());
     }
-    groups_ = GroupUses(std::move(uses));
+    groups_ = GroupUses(uses);
+    for (GroupUses::Use& u : uses) u.mode = FairLock::Mode::shared;
+    readers_ = GroupUses(std::move(uses));
+    for (const BoundState& s : states_)
+      ports_.bind_state(s.param, s.group->at(s.state()), s.group->dims(s.number));
   }
-  bool updates(std::size_t param) const {
-    return std::ranges::count(entry().result_alias, static_cast<std::int32_t>(param)) > 0;
+
+  // With the states' groups held.
+  void read_sizes() {
+    if (!has_open_states_) return;
+    for (const BoundState& s : states_)
+      if (ports_.bind_state(s.param, s.group->at(s.state()), s.group->dims(s.number)))
+        current_ = computed_ = nullptr;
+  }
+
+  // With the states' groups held.
+  void note_updates() {
+    for (const BoundState& s : states_)
+      if (s.result != BoundState::none) s.group->set_dims(s.number, result_dims_[s.result]);
+    for (const GroupUses::Use& g : groups_.all())
+      if (g.mode == FairLock::Mode::exclusive) ++g.group->version;
   }
   GroupUses::Use find_group(const std::string& name) const {
     std::shared_ptr<StateGroup> found;
@@ -237,20 +266,14 @@ class Session::Impl {
     return {found.get(), FairLock::Mode::shared};
   }
 
-  void run_on_states(const Variant& v, Ready& r) {
-    const HeldGroups held(groups_, runner_->stop, runner_->deadline);
-    for (const GroupUses::Use& g : groups_.all()) refuse_torn(*g.group);
-    const auto for_each_written = [&](const auto& f) {
-      for (const GroupUses::Use& g : groups_.all())
-        if (g.mode == FairLock::Mode::exclusive) f(*g.group);
-    };
+  void run_steps(const Variant& v, Ready& r) {
     try {
       runner_->run(v, r.program, memory_);
     } catch (...) {
-      if (runner_->has_updated()) for_each_written([](StateGroup& g) { g.is_torn = true; });
+      for (const GroupUses::Use& g : groups_.all())
+        if (runner_->has_updated() && g.mode == FairLock::Mode::exclusive) g.group->is_torn = true;
       throw;
     }
-    for_each_written([](StateGroup& g) { ++g.version; });
   }
 
   Stream& first_stream(std::size_t device) {
@@ -263,7 +286,8 @@ class Session::Impl {
       if (!ports_.is_input(i) || !place.is_staged || !(all || place.is_stale)) continue;
       place.is_stale = false;
       const Port& port = ports_.port_of(i);
-      first_stream(ports_.device_of(i)).upload(place.staging.at(), {port.data, port.bytes});
+      hone::upload(first_stream(ports_.device_of(i)), place.staging.at(), {port.data, port.bytes},
+                   rows_at(i, port.dims));
       runner_->counters.uploaded_bytes += static_cast<std::int64_t>(port.bytes);
       ++runner_->counters.staged_copies;
     }
@@ -276,14 +300,22 @@ class Session::Impl {
     for (std::size_t i = 0; i < r.outputs.size(); ++i) {
       const std::size_t place = r.outputs[i].place;
       if (place == OutputNeed::none || !ports_.places()[place].is_staged) continue;
-      first_stream(ports_.device_of(place))
-          .download({ports_.outputs()[i].data, result_bytes(i)},
-                    ports_.places()[place].staging.at());
+      hone::download(first_stream(ports_.device_of(place)),
+                     {ports_.outputs()[i].data, result_bytes(i)},
+                     ports_.places()[place].staging.at(), rows_at(place, result_dims_[i]));
       runner_->counters.downloaded_bytes += static_cast<std::int64_t>(result_bytes(i));
       ++runner_->counters.staged_copies;
       has_any = true;
     }
     if (has_any) streams_->synchronize();
+  }
+
+  Rows rows_at(std::size_t place, std::span<const std::int64_t> dims) const {
+    const DType dtype =
+        ports_.is_input(place)
+            ? entry().params[place % ports_.size()].type.dtype
+            : entry().results[place % ports_.size() - entry().params.size()].type.dtype;
+    return Rows(dtype, dims, ports_.capacity_of(place));
   }
 
   // Measured sizes are known after the run.
@@ -321,7 +353,7 @@ class Session::Impl {
         staging = {};
         ports_.places()[i].is_stale = true;
         staging = take(cat("a copy of '", ports_.name_of(i), "'"), allocators_[ports_.device_of(i)],
-                       ports_.port_of(i).bytes);
+                       ports_.port_of(i).room);
       }
   }
 
@@ -369,7 +401,19 @@ class Session::Impl {
   std::optional<StreamSet> streams_;
   std::optional<StepRunner> runner_;
   const LoadedEntry& entry_;
-  GroupUses groups_;  // of states that the entry uses
+  // A parameter that is a state.
+  struct BoundState {
+    static constexpr std::size_t none = ~std::size_t{0};
+    StateGroup* group;
+    std::size_t number;  // in the group
+    std::size_t param;
+    std::size_t result = none;  // that updates it
+
+    const PlanState& state() const { return group->states[number]; }
+  };
+  std::vector<BoundState> states_;
+  bool has_open_states_ = false;
+  GroupUses groups_, readers_;  // of the states, as a run uses them, and only to look at them
   Ports ports_;
   ReadyCache cache_;
   Ready* current_ = nullptr;   // for the inputs bound now; null: unknown
@@ -443,6 +487,7 @@ std::size_t Session::output_number(std::string_view name) const {
 
 std::vector<std::vector<std::int64_t>> Session::output_dims() {
   Impl::Exclusive exclusive(*impl_);
+  impl_->look_at_states();
   std::vector<std::vector<std::int64_t>> out;
   const std::vector<OutputNeed>& needs = impl_->ready().outputs;
   for (std::uint32_t i : impl_->ports().given_outputs()) out.push_back(needs[i].dims);
@@ -451,6 +496,7 @@ std::vector<std::vector<std::int64_t>> Session::output_dims() {
 
 std::vector<std::size_t> Session::output_bytes() {
   Impl::Exclusive exclusive(*impl_);
+  impl_->look_at_states();
   std::vector<std::size_t> out;
   const std::vector<OutputNeed>& needs = impl_->ready().outputs;
   for (std::uint32_t i : impl_->ports().given_outputs()) out.push_back(needs[i].bytes);
@@ -468,11 +514,13 @@ std::vector<std::vector<std::int64_t>> Session::result_dims() {
 
 MemoryReport Session::memory() {
   Impl::Exclusive exclusive(*impl_);
+  impl_->look_at_states();
   return impl_->memory();
 }
 
 std::uint32_t Session::variant() {
   Impl::Exclusive exclusive(*impl_);
+  impl_->look_at_states();
   return impl_->ready().variant;
 }
 
@@ -510,7 +558,7 @@ std::vector<Array> Session::run(std::span<const Array> inputs) {
   std::vector<std::shared_ptr<OwnedMemory>> donated(entry.params.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     TensorRef input = as_input(inputs[i]);
-    if (entry.params[params[i]].donated) {
+    if (entry.params[params[i]].donated && !entry.params[params[i]].capacity) {
       std::shared_ptr<OwnedMemory>& memory = donated[params[i]];
       memory = make(input.memory.size());
       std::ranges::copy(input.memory, address(*memory));
@@ -519,16 +567,18 @@ std::vector<Array> Session::run(std::span<const Array> inputs) {
     impl_->bind_input(i, input);
   }
   std::vector<std::shared_ptr<OwnedMemory>> memories;
+  impl_->look_at_states();
   const std::vector<OutputNeed>& needs = impl_->ready().outputs;
   std::int64_t ours = 0;
   for (std::uint32_t r : results)
-    if (entry.result_alias[r] < 0)
+    if (!entry.shares_memory(r))
       ours = checked_add(ours, static_cast<std::int64_t>(needs[r].bytes));
   impl_->check_memory(ours);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::uint32_t r = results[i];
-    const std::int32_t alias = entry.result_alias[r];
-    memories.push_back(alias < 0 ? make(needs[r].bytes) : donated[static_cast<std::size_t>(alias)]);
+    memories.push_back(entry.shares_memory(r)
+                           ? donated[static_cast<std::size_t>(entry.result_alias[r])]
+                           : make(needs[r].bytes));
     const DType dtype = entry.results[r].type.dtype;
     // The size of an open result is not known yet: its memory is bound with one axis.
     const std::int64_t room[] = {static_cast<std::int64_t>(needs[r].bytes) / byte_size(dtype)};

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "runtime/cancelled.h"
+#include "runtime/rows.h"
 #include "type/safetensors.h"
 
 namespace hone {
@@ -31,23 +32,52 @@ std::vector<std::int64_t> dims_of(const Type& t) {
   return out;
 }
 
+// Of the start value.
+std::int64_t open_size(const PlanState& s) {
+  return s.open_axis && s.start ? s.start->dims()[*s.open_axis] : 0;
+}
+
+bool may_hold(const PlanState& s, DType dtype, const std::vector<std::int64_t>& dims) {
+  std::vector<std::int64_t> most = dims_of(s.type);
+  if (dtype != s.type.dtype || dims.size() != most.size()) return false;
+  if (s.open_axis && dims[*s.open_axis] <= most[*s.open_axis])
+    most[*s.open_axis] = dims[*s.open_axis];
+  return dims == most;
+}
+
+// "f32[1,12,1024,64] with any size up to that along axis 2"
+std::string type_text(const PlanState& s) {
+  if (!s.open_axis) return cat(s.type);
+  return cat(s.type, " with any size up to that along axis ", *s.open_axis);
+}
+
 void with_stream(const StateGroup& g, const std::function<void(Stream&)>& f) {
   const std::unique_ptr<Stream> stream = g.device->open_stream();
   f(*stream);
   stream->synchronize();
 }
 
+void put(Stream& stream, const StateGroup& g, std::size_t number, const Array& value) {
+  const PlanState& s = g.states[number];
+  upload(stream, g.at(s), value.bytes(), Rows(s.type.dtype, value.dims(), s.capacity()));
+}
+
 void set_start(StateGroup& g) {
   with_stream(g, [&](Stream& stream) {
     stream.fill(g.memory.at(), std::byte{0}, g.memory.size());
-    for (const PlanState& s : g.states)
-      if (s.start) stream.upload(g.at(s), s.start->bytes());
+    for (std::size_t i = 0; i < g.states.size(); ++i)
+      if (const PlanState& s = g.states[i]; s.start) put(stream, g, i, *s.start);
   });
+  g.open_sizes.clear();
+  for (const PlanState& s : g.states) g.open_sizes.push_back(open_size(s));
 }
 
-Array downloaded(const StateGroup& g, const PlanState& s) {
-  Array out = Array::zeros(s.type.dtype, dims_of(s.type));
-  with_stream(g, [&](Stream& stream) { stream.download(out.writable_bytes(), g.at(s)); });
+Array downloaded(const StateGroup& g, std::size_t number) {
+  const PlanState& s = g.states[number];
+  Array out = Array::zeros(s.type.dtype, g.dims(number));
+  with_stream(g, [&](Stream& stream) {
+    download(stream, out.writable_bytes(), g.at(s), Rows(out.dtype(), out.dims(), s.capacity()));
+  });
   return out;
 }
 
@@ -71,6 +101,22 @@ std::string names_text(const std::vector<std::string>& all) {
 }
 
 }  // namespace
+
+std::size_t StateGroup::number_of(std::string_view state) const {
+  const auto at = std::ranges::find(states, state, &PlanState::name);
+  HONE_ASSERT(at != states.end(), "group '", name, "' has no state '", state, "'");
+  return static_cast<std::size_t>(at - states.begin());
+}
+
+std::vector<std::int64_t> StateGroup::dims(std::size_t state) const {
+  std::vector<std::int64_t> out = dims_of(states[state].type);
+  if (const auto axis = states[state].open_axis) out[*axis] = open_sizes[state];
+  return out;
+}
+
+void StateGroup::set_dims(std::size_t state, std::span<const std::int64_t> dims) {
+  if (const auto axis = states[state].open_axis) open_sizes[state] = dims[*axis];
+}
 
 GroupUses::GroupUses(std::vector<Use> all) : all_(std::move(all)) {
   std::ranges::sort(all_, std::less<>(), &Use::group);
@@ -112,7 +158,8 @@ std::vector<PlanState> states_of(const Plan& plan, std::string_view group) {
 
 bool have_equal_layout(const std::vector<PlanState>& a, const std::vector<PlanState>& b) {
   return std::ranges::equal(a, b, [](const PlanState& x, const PlanState& y) {
-    return x.name == y.name && x.type == y.type && x.offset == y.offset;
+    return x.name == y.name && x.type == y.type && x.offset == y.offset &&
+           x.open_axis == y.open_axis;
   });
 }
 
@@ -171,37 +218,65 @@ namespace {
 
 struct Found {
   StateGroup& group;
-  const PlanState& state;
+  std::size_t number;
+  const PlanState& state() const { return group.states[number]; }
 };
 
 Found find_state(const State& all, std::string_view name) {
   for (const auto& g : all.all_groups())
-    for (const PlanState& s : g->states)
-      if (s.name == name) return {*g, s};
+    for (std::size_t i = 0; i < g->states.size(); ++i)
+      if (g->states[i].name == name) return {*g, i};
   throw UserError("state: has no '", name, "'; it has ", names_text(all.names()));
 }
 
 }  // namespace
+
+const PlanState& State::state(std::string_view name) const {
+  return find_state(*this, name).state();
+}
 
 Array State::read(std::string_view name) const {
   const Found found = find_state(*this, name);
   const GroupUses use({{&found.group, Mode::shared}});
   const HeldGroups held(use);
   refuse_torn(found.group);
-  return downloaded(found.group, found.state);
+  return downloaded(found.group, found.number);
+}
+
+std::vector<std::int64_t> State::dims(std::string_view name) const {
+  const Found found = find_state(*this, name);
+  const GroupUses use({{&found.group, Mode::shared}});
+  const HeldGroups held(use);
+  return found.group.dims(found.number);
 }
 
 void State::write(std::string_view name, const Array& value) {
   const Found found = find_state(*this, name);
-  if (!(value.type() == found.state.type))
-    throw UserError("state '", name, "' is ", found.state.type, ", but the value is ", value.type(),
-                    "; convert it");
+  if (!may_hold(found.state(), value.dtype(), value.dims()))
+    throw UserError("state '", name, "' is ", type_text(found.state()), ", but the value is ",
+                    value.type(), "; convert it");
   const GroupUses use({{&found.group, Mode::exclusive}});
   const HeldGroups held(use);
   update(found.group, false, [&] {
     with_stream(found.group,
-                [&](Stream& stream) { stream.upload(found.group.at(found.state), value.bytes()); });
+                [&](Stream& stream) { put(stream, found.group, found.number, value); });
+    found.group.set_dims(found.number, value.dims());
   });
+}
+
+void State::shorten(std::string_view name, std::int64_t size) {
+  const Found found = find_state(*this, name);
+  const std::optional<std::uint32_t> axis = found.state().open_axis;
+  if (!axis)
+    throw UserError("state '", name, "' is ", found.state().type, ", whose sizes are fixed");
+  const GroupUses use({{&found.group, Mode::exclusive}});
+  const HeldGroups held(use);
+  std::int64_t& now = found.group.open_sizes[found.number];
+  if (size < 0 || size > now)
+    throw UserError("state '", name, "' holds ", now, " along axis ", *axis,
+                    " and cannot be shortened to ", size);
+  now = size;
+  ++found.group.version;
 }
 
 void State::reset() {
@@ -242,7 +317,11 @@ void State::assign(const State& from) {
   const GroupUses use(std::move(wanted));
   const HeldGroups held(use);
   for (const auto& [source, to] : pairs) refuse_torn(*source);
-  for (const auto& [source, to] : pairs) update(*to, true, [&] { copy_group(*source, *to); });
+  for (const auto& [source, to] : pairs)
+    update(*to, true, [&] {
+      copy_group(*source, *to);
+      to->open_sizes = source->open_sizes;
+    });
 }
 
 void State::save(const std::filesystem::path& path) const {
@@ -252,10 +331,10 @@ void State::save(const std::filesystem::path& path) const {
     const HeldGroups held(use);
     for (const auto& g : groups_) refuse_torn(*g);
     for (const auto& g : groups_)
-      for (const PlanState& s : g->states) {
-        const Array value = downloaded(*g, s);
+      for (std::size_t i = 0; i < g->states.size(); ++i) {
+        const Array value = downloaded(*g, i);
         tensors.push_back(
-            {s.name, Array(stored_dtype(value.dtype()), value.dims(), value.storage())});
+            {g->states[i].name, Array(stored_dtype(value.dtype()), value.dims(), value.storage())});
       }
   }
   write_safetensors(path, {{"format", "hone state"}}, tensors);
@@ -278,10 +357,10 @@ std::map<std::string, Array> tensors_for(const State& all, const Safetensors& fi
     }
     if (!out.emplace(name, t.data).second)
       throw UserError(path, ": two of its tensors are for state '", name, "'");
-    const PlanState& s = find_state(all, name).state;
-    if (t.data.dims() != dims_of(s.type) || t.data.dtype() != stored_dtype(s.type.dtype))
+    const PlanState& s = all.state(name);
+    if (t.data.dtype() != stored_dtype(s.type.dtype) || !may_hold(s, s.type.dtype, t.data.dims()))
       throw UserError(path, ": tensor '", t.name, "' is ", t.data.type(), ", but state '", name,
-                      "' is ", s.type);
+                      "' is ", type_text(s));
   }
   std::vector<std::string> missing;
   for (const std::string& name : names)
@@ -305,8 +384,11 @@ void State::load(const std::filesystem::path& path, const StateLoading& options)
   for (const auto& g : groups_)
     update(*g, true, [&] {
       with_stream(*g, [&](Stream& stream) {
-        for (const PlanState& s : g->states) stream.upload(g->at(s), tensors.at(s.name).bytes());
+        for (std::size_t i = 0; i < g->states.size(); ++i)
+          put(stream, *g, i, tensors.at(g->states[i].name));
       });
+      for (std::size_t i = 0; i < g->states.size(); ++i)
+        g->set_dims(i, tensors.at(g->states[i].name).dims());
     });
 }
 

@@ -26,10 +26,15 @@ struct StateGroup {
   OwnedMemory memory;
   // Held by runs from before their first step until the device has finished.
   FairLock lock;
-  std::uint64_t version = 0;  // grows with every update; under the lock
-  bool is_torn = false;       // an update ended after its first write; under the lock
+  std::vector<std::int64_t> open_sizes;  // per state: along its open axis now; under the lock
+  std::uint64_t version = 0;             // grows with every update; under the lock
+  bool is_torn = false;                  // an update ended after its first write; under the lock
 
   DeviceMemory at(const PlanState& s) const { return memory.at() + s.offset; }
+  std::size_t number_of(std::string_view state) const;
+  // The sizes of a state now. Under the lock.
+  std::vector<std::int64_t> dims(std::size_t state) const;
+  void set_dims(std::size_t state, std::span<const std::int64_t> dims);
 };
 
 // Several groups, and how a run or call uses them.
@@ -92,9 +97,15 @@ class State {
   std::vector<std::string> names() const;
   std::size_t bytes() const;
 
-  // Of one state: throw UserError for an unknown name, another type, or torn memory.
+  // Of one state: throw UserError for an unknown name, another type, or torn memory. A state with
+  // an open axis has there any size up to its capacity.
   Array read(std::string_view name) const;
   void write(std::string_view name, const Array&);
+  std::vector<std::int64_t> dims(std::string_view name) const;
+  // Keeps the first `size` elements along the open axis of a state.
+  void shorten(std::string_view name, std::int64_t size);
+  // Its name, group, and type with the most along an open axis.
+  const PlanState& state(std::string_view name) const;
 
   // All states get their start values.
   void reset();

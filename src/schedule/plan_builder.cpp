@@ -424,10 +424,10 @@ class VariantBuilder {
     if (schedule_.donated.empty()) return alias;
     const std::vector<std::uint32_t> slots = result_slots();
     std::vector<bool> is_stored(schedule_.params.size(), false);
-    for (const auto& [result, param] : schedule_.stores) {
+    for (const auto& [result, param, is_appended] : schedule_.stores) {
       // Slots of parameters have their numbers. A result that is copied there last can always be.
       is_stored[param] = true;
-      sharing.try_alias(slots[result], param);
+      is_appended ? sharing.alias(slots[result], param) : sharing.try_alias(slots[result], param);
       HONE_ASSERT(sharing.is_aliased(slots[result]), "result ", result,
                   " cannot be stored to parameter ", param);
       alias[result] = static_cast<std::int32_t>(param);

@@ -1,8 +1,10 @@
 #include "schedule/roles.h"
 
 #include <cstring>
+#include <set>
 
 #include "ops/ops.h"
+#include "schedule/appended.h"
 #include "schedule/views.h"
 
 namespace hone {
@@ -21,13 +23,15 @@ bool is_uniform(const Array& a) {
 class RoleFinder {
  public:
   RoleFinder(const Function& f, const std::vector<bool>& weights, bool assemble, Grouping& out)
-      : graph_(f.graph()), weights_(weights), assemble_(assemble), out_(out) {
+      : function_(f), graph_(f.graph()), weights_(weights), assemble_(assemble), out_(out) {
     dense_.resize(graph_.node_count());
     uses_.resize(graph_.node_count());
     for (NodeId n : out.order)
       for (const Value& v : graph_.operands(n)) ++uses_[v.node()];
     for (const Function::Result& r : f.results()) ++uses_[r.value.node()];
     find_mask_nodes(f);
+    for (std::size_t i = 0; i < f.results().size(); ++i)
+      if (assemble && is_appended(f, i)) appended_.insert(f.result(i).node());
   }
 
   void run() {
@@ -45,7 +49,8 @@ class RoleFinder {
     if (maps_elements(op) && is_for_masks_[n] && operands_are(n, Role::inlined))
       return Role::inlined;
     if (op.kind != OpKind::movement) return Role::computed;
-    if (&op == &ops::concat && assemble_ && !weights_[n] && is_worth_assembling(n))
+    if (&op == &ops::concat && assemble_ && !weights_[n] &&
+        (appended_.contains(n) || is_worth_assembling(n)))
       return Role::assembled;
     if (operands_are(n, Role::inlined)) return Role::inlined;
     if (&op == &ops::broadcast || is_list_of_places(n)) return Role::cloned;
@@ -126,20 +131,22 @@ class RoleFinder {
     return role == Role::computed || role == Role::control || role == Role::assembled;
   }
 
-  // Assumes that every value with memory of its own is dense.
+  // Assumes that every value with memory of its own lies there as memory_layout() says.
   bool is_view(NodeId n) {
     if (graph_.operands(n).size() != 1) return false;
     const Value& v = graph_.operands(n)[0];
     Role role = out_.roles[v.node()];
     if (role == Role::inlined || role == Role::cloned) return false;
-    Layout from = role == Role::view ? *dense_[v.node()] : dense_layout(v.shape());
+    Layout from = role == Role::view ? *dense_[v.node()] : memory_layout(function_, v);
     dense_[n] = view_layout(graph_, n, from);
     return dense_[n].has_value();
   }
 
+  const Function& function_;
   const Graph& graph_;
   const std::vector<bool>& weights_;
   const bool assemble_;
+  std::set<NodeId> appended_;  // concats of results that continue a parameter
   Grouping& out_;
   std::vector<std::optional<Layout>> dense_;  // per view node
   std::vector<std::uint32_t> uses_;           // per node

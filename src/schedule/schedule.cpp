@@ -6,6 +6,7 @@
 #include "ops/host.h"
 #include "ops/ops.h"
 #include "pass/expand.h"
+#include "schedule/appended.h"
 #include "schedule/cost.h"
 #include "schedule/places.h"
 #include "schedule/sizes.h"
@@ -58,7 +59,11 @@ class Section {
     std::ranges::copy(f.graph().checks(), std::back_inserter(builder.out.checks));
     for (std::size_t i = 0; i < extraction_.groups.size(); ++i)
       add_item(extraction_.groups[i], grouping_.groups[i]);
-    for (std::size_t i = 0; i < results.size(); ++i) copy_value(f.results()[i].value, results[i]);
+    // Those that are stored come last: what they overwrite may have been read until then.
+    for (const bool is_stored : {false, true})
+      for (std::size_t i = 0; i < results.size(); ++i)
+        if (f.results()[i].stored_to.has_value() == is_stored)
+          copy_value(f.results()[i].value, results[i]);
   }
 
   std::vector<Item> take_items() { return std::move(items_); }
@@ -321,6 +326,15 @@ void Section::add_requirement(Value v, bool is_read) {
   if (is_read) add_copy(places_.of(v.operand(0)), places_.of(v));
 }
 
+// Memory of the caller for a parameter or result.
+View port(Slots& slots, PlanBuffer::Kind kind, std::size_t number, const Type& type,
+          const std::optional<Capacity>& capacity) {
+  const Type whole = whole_type(type, capacity);
+  View v = dense_view(slots.add(kind, static_cast<std::uint32_t>(number), whole), whole);
+  v.dims = type.shape.dims;
+  return v;
+}
+
 }  // namespace
 
 std::vector<DimCheck> first_checks(const Function& f) {
@@ -341,22 +355,22 @@ Schedule schedule(const Function& function, const ScheduleOptions& options) {
   params.reserve(f.params().size());
   results.reserve(f.results().size());
   builder.out.slots.reserve(f.params().size() + f.results().size());
-  for (std::size_t i = 0; i < f.params().size(); ++i) {
-    const Type& type = f.param(i).type();
-    params.push_back(dense_view(
-        builder.slots.add(PlanBuffer::Kind::param, static_cast<std::uint32_t>(i), type), type));
-  }
+  for (std::size_t i = 0; i < f.params().size(); ++i)
+    params.push_back(
+        port(builder.slots, PlanBuffer::Kind::param, i, f.param(i).type(), f.params()[i].capacity));
   std::vector<Item> stores;
   for (std::size_t i = 0; i < f.results().size(); ++i) {
     const Type& type = f.results()[i].value.type();
-    const auto number = static_cast<std::uint32_t>(i);
-    results.push_back(dense_view(builder.slots.add(PlanBuffer::Kind::result, number, type), type));
-    if (const std::optional<std::uint32_t> param = f.results()[i].stored_to) {
-      builder.out.stores.push_back({number, *param});
-      const View made = dense_view(builder.slots.arena(type, 0), type);
-      stores.push_back(copy_item(made, results.back()));
-      results.back() = made;
-    }
+    const std::optional<std::uint32_t> param = f.results()[i].stored_to;
+    results.push_back(port(builder.slots, PlanBuffer::Kind::result, i, type,
+                           param ? f.params()[*param].capacity : std::nullopt));
+    if (!param) continue;
+    const bool appends = !options.one_op_groups && is_appended(f, i);
+    builder.out.stores.push_back({static_cast<std::uint32_t>(i), *param, appends});
+    if (appends) continue;
+    const View made = dense_view(builder.slots.arena(type, 0), type);
+    stores.push_back(copy_item(made, results.back()));
+    results.back() = made;
   }
   builder.out.params = f.param_types();
   builder.out.results = f.result_types();

@@ -73,9 +73,12 @@ struct Schedule {
   std::vector<SizeLimit> limits;       // checks of measured sizes once they are known
   std::vector<std::uint32_t> donated;  // slots of parameters that results may overwrite
   // Results that must end in a parameter's memory, by number: the last items copy them there, from
-  // a slot of their own, which disappears where they can be computed in place.
+  // a slot of their own, which disappears where they can be computed in place. One that is appended
+  // (schedule/appended.h) has no such slot: it is written there from the start, behind what the
+  // parameter holds.
   struct Store {
     std::uint32_t result = 0, param = 0;
+    bool is_appended = false;
   };
   std::vector<Store> stores;
 };

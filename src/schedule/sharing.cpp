@@ -160,8 +160,7 @@ void Sharing::try_alias(std::uint32_t result, std::uint32_t param) {
       for (std::uint32_t b : taken)
         if (b != result && home_[b] == result && uses_.made_in[b] == 0) leave(b);
   }
-  if (!fits) return;
-  aliased_[result] = aliased_[param] = true;
+  if (fits) alias(result, param);
 }
 
 void Sharing::share_arena() {

@@ -55,6 +55,10 @@ class Sharing {
 
   // A result and a donated parameter of its type; only the first pair that can share memory does.
   void try_alias(std::uint32_t result, std::uint32_t param);
+  // The caller knows that the result overwrites nothing that is read later.
+  void alias(std::uint32_t result, std::uint32_t param) {
+    aliased_[result] = aliased_[param] = true;
+  }
   bool is_aliased(std::uint32_t buffer) const { return aliased_[buffer]; }
   // Call after all aliases: results reuse the memory of operands that are no longer needed.
   void share_arena();

@@ -6,6 +6,12 @@ namespace hone {
 
 Layout dense_layout(const Shape& shape) { return {0, dense_strides(shape)}; }
 
+Layout memory_layout(const Function& f, Value v) {
+  if (!v.is(ops::param)) return dense_layout(v.shape());
+  const auto number = static_cast<std::size_t>(v.attrs().integer("index"));
+  return dense_layout(whole_type(v.type(), f.params()[number].capacity).shape);
+}
+
 bool are_dense(const Dims& strides, const Dims& sizes) {
   Dim stride = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {

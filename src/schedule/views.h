@@ -18,6 +18,8 @@ struct Layout {
 };
 
 Layout dense_layout(const Shape&);
+// Of a value that has memory of its own: dense, but for a parameter with capacity.
+Layout memory_layout(const Function&, Value);
 // Axes of size 0 and 1 do not count: their stride is never used.
 bool are_dense(const Dims& strides, const Dims& sizes);
 

@@ -125,5 +125,46 @@ TEST(StateFaults, AreFound) {
   EXPECT_EQ(found, 6);
 }
 
+// A cache that grows by the rows of x, and the sum of each of its columns.
+ProgramGraph growing() {
+  constexpr std::int64_t most = 32;
+  const Type whole = f32({2, most, 8});
+  ProgramGraph p{"growing", {{"cache", "cache", whole, {}, 1}}, {}};
+  Function f;
+  const Dim past = Dim::symbol("past", 0, most - 4), n = Dim::symbol("n", 1, 4);
+  const Value cache = f.add_param(f32({2, past, 8}), "cache"), x = f.add_param(f32({2, n, 8}), "x");
+  const Value now = concat_values(Values{cache, ops::tanh(x)}, 1);
+  f.add_result(reduce_axes(ops::reduce_sum, now, {1}), "sums");
+  f.add_result(now, "next");
+  f.store(1, 0, Capacity{1, most});
+  p.entries.push_back({"step", f, {0, input}});
+  return p;
+}
+
+// New rows of a cache that lie one row too far leave a hole before them.
+TEST(StateFaults, RowsOfACacheAtAWrongPlaceAreFound) {
+  test::EmptyCache cache;
+  OptimizeRequest request;
+  request.strategies = {"cpu"};
+  request.rounds = 3;
+  request.budget = 1;
+  Plan plan = optimize(growing(), request).plan;
+  const Executable::Devices devices = {open_device("cpu")};
+  const SelfTestOptions numbers{.threads = {1}, .is_same_machine = true, .checks_content = false};
+  ASSERT_FALSE(run_self_tests(std::make_shared<const Plan>(plan), devices, numbers).empty());
+  int moved = 0;
+  for (Step& s : plan.main().variants[0].steps)
+    for (std::size_t i = 0; i < s.operands.size(); ++i) {
+      View& v = s.operands[i];
+      const PlanBuffer& b = plan.main().variants[0].buffers[v.buffer];
+      if (!s.written[i] || b.kind != PlanBuffer::Kind::result || b.index != 1) continue;
+      if (v.offset == Dim(0)) continue;  // of what the cache holds already
+      v.offset = v.offset + Dim(8 * 4);
+      ++moved;
+    }
+  ASSERT_GT(moved, 0);
+  EXPECT_THROW(run_self_tests(std::make_shared<const Plan>(plan), devices, numbers), UserError);
+}
+
 }  // namespace
 }  // namespace hone

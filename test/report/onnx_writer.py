@@ -17,7 +17,7 @@ def field(number, value):
 
 
 def value_info(name, dims):
-    shape = b"".join(field(1, field(1, d)) for d in dims)
+    shape = b"".join(field(1, field(2 if isinstance(d, str) else 1, d)) for d in dims)
     tensor = field(1, 1) + field(2, shape)  # f32
     return field(1, name) + field(2, field(1, tensor))
 

@@ -135,14 +135,21 @@ typedef struct hone_allocator {
 HONE_EXPORT hone_status hone_state_create(hone_executable*, const char* const* groups,
                                           int32_t count, hone_state** out);
 HONE_EXPORT void hone_state_free(hone_state*); /* null is allowed */
-/* Names, dtypes and sizes. For a null handle the count is -1. */
+/* Names, dtypes and sizes; -1 along the axis of a state that grows. For a null handle the count is
+ * -1. */
 HONE_EXPORT int32_t hone_state_count(const hone_state*);
 HONE_EXPORT hone_status hone_state_info(const hone_state*, int32_t index, hone_tensor_info*);
-/* Copies one state, dense and row-major, from or to the caller's memory. */
+/* Sizes of a state now. */
+HONE_EXPORT hone_status hone_state_dims(const hone_state*, const char* name,
+                                        int64_t dims[HONE_MOST_AXES], int32_t* rank);
+/* Copies one state, dense and row-major, from or to the caller's memory, which has exactly its
+ * bytes. One that grows takes any size up to its capacity. */
 HONE_EXPORT hone_status hone_state_read(const hone_state*, const char* name, void* data,
                                         size_t bytes);
 HONE_EXPORT hone_status hone_state_write(hone_state*, const char* name, const void* data,
                                          size_t bytes);
+/* Keeps the first `size` elements along the axis of a state that grows. */
+HONE_EXPORT hone_status hone_state_shorten(hone_state*, const char* name, int64_t size);
 HONE_EXPORT hone_status hone_state_reset(hone_state*); /* to the start values */
 /* Copies all states of `from`, which must have the same groups. */
 HONE_EXPORT hone_status hone_state_assign(hone_state* to, const hone_state* from);

@@ -17,17 +17,28 @@ std::vector<const PlanState*> all_states(const State& s) {
   return out;
 }
 
-const PlanState& named(const State& s, const char* name) {
-  required(name, "name");
-  for (const PlanState* one : all_states(s))
-    if (one->name == name) return *one;
-  s.read(name);  // throws the error that lists the names
-  throw UserError("state: has no '", name, "'");
+std::size_t bytes_of(DType dtype, const std::vector<std::int64_t>& dims) {
+  std::size_t bytes = static_cast<std::size_t>(byte_size(dtype));
+  for (std::int64_t n : dims) bytes *= static_cast<std::size_t>(n);
+  return bytes;
 }
 
-void check_bytes(const PlanState& s, std::size_t bytes) {
-  if (const auto wanted = static_cast<std::size_t>(byte_count(s.type).number()); bytes != wanted)
+void check_bytes(const PlanState& s, std::size_t wanted, std::size_t bytes) {
+  if (bytes != wanted)
     throw UserError("state '", s.name, "' has ", wanted, " bytes, but the memory has ", bytes);
+}
+
+// The sizes of a value with that many bytes.
+std::vector<std::int64_t> dims_for(const PlanState& s, std::size_t bytes) {
+  std::vector<std::int64_t> dims;
+  for (const Dim& d : s.type.shape.dims) dims.push_back(d.number());
+  if (s.open_axis) {
+    dims[*s.open_axis] = 1;
+    const std::size_t row = bytes_of(s.type.dtype, dims);
+    dims[*s.open_axis] = row > 0 ? static_cast<std::int64_t>(bytes / row) : 0;
+  }
+  check_bytes(s, bytes_of(s.type.dtype, dims), bytes);
+  return dims;
 }
 
 }  // namespace
@@ -58,27 +69,37 @@ hone_status hone_state_info(const hone_state* s, std::int32_t i, hone_tensor_inf
     const std::vector<const PlanState*> all = all_states(state_of(s));
     const PlanState& one = *all[checked_index(i, all.size(), "state")];
     describe(one.name, one.type, false, out);
+    if (one.open_axis) out->dims[*one.open_axis] = -1;
   });
 }
 
 hone_status hone_state_read(const hone_state* s, const char* name, void* data, std::size_t bytes) {
   return guarded([&] {
-    check_bytes(named(state_of(s), name), bytes);
     if (bytes > 0) required(data, "data");
-    const Array value = state_of(s).read(name);
+    const Array value = state_of(s).read(required(name, "name"));
+    check_bytes(state_of(s).state(name), value.bytes().size(), bytes);
     std::ranges::copy(value.bytes(), static_cast<std::byte*>(data));
   });
 }
 hone_status hone_state_write(hone_state* s, const char* name, const void* data, std::size_t bytes) {
   return guarded([&] {
-    const PlanState& one = named(state_of(s), name);
-    check_bytes(one, bytes);
+    const PlanState& one = state_of(s).state(required(name, "name"));
+    const std::vector<std::int64_t> dims = dims_for(one, bytes);
     if (bytes > 0) required(data, "data");
-    std::vector<std::int64_t> dims;
-    for (const Dim& d : one.type.shape.dims) dims.push_back(d.number());
     const std::span given(static_cast<const std::byte*>(data), bytes);
     state_of(s).write(name, Array(one.type.dtype, dims, Storage(nullptr, given)));
   });
+}
+hone_status hone_state_dims(const hone_state* s, const char* name,
+                            std::int64_t dims[HONE_MOST_AXES], std::int32_t* rank) {
+  return guarded([&] {
+    const std::vector<std::int64_t> now = state_of(s).dims(required(name, "name"));
+    std::ranges::copy(now, required(dims, "dims"));
+    *required(rank, "rank") = static_cast<std::int32_t>(now.size());
+  });
+}
+hone_status hone_state_shorten(hone_state* s, const char* name, std::int64_t size) {
+  return guarded([&] { state_of(s).shorten(required(name, "name"), size); });
 }
 
 hone_status hone_state_reset(hone_state* s) {

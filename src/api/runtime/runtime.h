@@ -143,7 +143,15 @@ class State {
     check(hone_state_info(it_, i, &out));
     return out;
   }
-  // Copy one state from or to memory of exactly its size.
+  // Its sizes now.
+  Dims dims(const std::string& name) const {
+    int64_t out[HONE_MOST_AXES];
+    int32_t rank = 0;
+    check(hone_state_dims(it_, name.c_str(), out, &rank));
+    return Dims(out, out + rank);
+  }
+  // Copy one state from or to memory of exactly its size. A state that grows takes any size up to
+  // its capacity.
   template <class R>
     requires WritableMemory<R>
   void read(const std::string& name, R&& data) const {
@@ -155,6 +163,10 @@ class State {
   void write(const std::string& name, R&& data) {
     const std::span memory(data);
     check(hone_state_write(it_, name.c_str(), memory.data(), memory.size_bytes()));
+  }
+  // Keeps the first elements along the axis of a state that grows.
+  void shorten(const std::string& name, int64_t size) {
+    check(hone_state_shorten(it_, name.c_str(), size));
   }
   void reset() { check(hone_state_reset(it_)); }
   void assign(const State& from) { check(hone_state_assign(it_, from.it_)); }
