@@ -16,6 +16,18 @@ std::unique_ptr<BoundCall> Device::bind(const CallRequest& r) {
   throw UserError(name(), ": function '", r.name, "' is unknown; compile the plan again");
 }
 
+std::shared_ptr<Stream> Device::adopt_stream(void*) {
+  throw UserError("device '", name(),
+                  "' has no streams of its own interface to run on; only cuda has them: "
+                  "leave the stream out");
+}
+
+std::unique_ptr<Event> Device::adopt_event(void*) {
+  throw UserError("device '", name(),
+                  "' has no events of its own interface; only cuda has them: wait "
+                  "for the run instead");
+}
+
 OwnedMemory::OwnedMemory(std::shared_ptr<Allocator> allocator, std::size_t bytes)
     : allocator_(std::move(allocator)), size_(bytes) {
   if (bytes > 0) at_ = allocator_->alloc(bytes);

@@ -31,14 +31,17 @@ std::vector<std::int64_t> dims_of(const Type& t) {
   return out;
 }
 
-void with_stream(const StateGroup& g, const std::function<void(Stream&)>& f) {
+// What f gives to the stream follows the runs that use the group, and is finished afterwards.
+void with_stream(const StateGroup& g, Mode mode, const std::function<void(Stream&)>& f) {
   const std::unique_ptr<Stream> stream = g.device->open_stream();
+  g.pending.order(*stream, mode);
   f(*stream);
   stream->synchronize();
+  if (mode == Mode::exclusive) g.pending.clear();
 }
 
 void set_start(StateGroup& g) {
-  with_stream(g, [&](Stream& stream) {
+  with_stream(g, Mode::exclusive, [&](Stream& stream) {
     stream.fill(g.memory.at(), std::byte{0}, g.memory.size());
     for (const PlanState& s : g.states)
       if (s.start) stream.upload(g.at(s), s.start->bytes());
@@ -47,7 +50,8 @@ void set_start(StateGroup& g) {
 
 Array downloaded(const StateGroup& g, const PlanState& s) {
   Array out = Array::zeros(s.type.dtype, dims_of(s.type));
-  with_stream(g, [&](Stream& stream) { stream.download(out.writable_bytes(), g.at(s)); });
+  with_stream(g, Mode::shared,
+              [&](Stream& stream) { stream.download(out.writable_bytes(), g.at(s)); });
   return out;
 }
 
@@ -62,6 +66,7 @@ void update(StateGroup& g, bool replaces_all, const F& f) {
   f();
   g.is_torn = was_torn && !replaces_all;
   ++g.version;
+  if (replaces_all) g.replaced = g.version;
 }
 
 std::string names_text(const std::vector<std::string>& all) {
@@ -199,7 +204,7 @@ void State::write(std::string_view name, const Array& value) {
   const GroupUses use({{&found.group, Mode::exclusive}});
   const HeldGroups held(use);
   update(found.group, false, [&] {
-    with_stream(found.group,
+    with_stream(found.group, Mode::exclusive,
                 [&](Stream& stream) { stream.upload(found.group.at(found.state), value.bytes()); });
   });
 }
@@ -214,14 +219,16 @@ namespace {
 
 void copy_group(const StateGroup& from, StateGroup& to) {
   if (from.device == to.device) {
-    with_stream(to, [&](Stream& stream) {
+    with_stream(to, Mode::exclusive, [&](Stream& stream) {
+      from.pending.order(stream, Mode::shared);
       stream.copy(to.memory.at(), from.memory.at(), to.memory.size());
     });
     return;
   }
   std::vector<std::byte> bytes(from.memory.size());
-  with_stream(from, [&](Stream& stream) { stream.download(bytes, from.memory.at()); });
-  with_stream(to, [&](Stream& stream) { stream.upload(to.memory.at(), bytes); });
+  with_stream(from, Mode::shared,
+              [&](Stream& stream) { stream.download(bytes, from.memory.at()); });
+  with_stream(to, Mode::exclusive, [&](Stream& stream) { stream.upload(to.memory.at(), bytes); });
 }
 
 }  // namespace
@@ -304,7 +311,7 @@ void State::load(const std::filesystem::path& path, const StateLoading& options)
   const HeldGroups held(use);
   for (const auto& g : groups_)
     update(*g, true, [&] {
-      with_stream(*g, [&](Stream& stream) {
+      with_stream(*g, Mode::exclusive, [&](Stream& stream) {
         for (const PlanState& s : g->states) stream.upload(g->at(s), tensors.at(s.name).bytes());
       });
     });
