@@ -118,6 +118,7 @@ struct BoundProgram {
   std::vector<std::string> refusals;
   std::vector<DeviceNeeds> needs;  // per device of the executable
   bool updates_states = false;     // an op does
+  bool waits_for_host = false;     // the host reads a value or computes a step
   std::array<Recorded, most_placements> recorded;
   std::uint64_t uses = 0;  // of `recorded`
   // Bytes of its own tables, and bytes that libraries allocated for its calls, as measured.

@@ -18,14 +18,12 @@ std::unique_ptr<BoundCall> Device::bind(const CallRequest& r) {
 
 std::shared_ptr<Stream> Device::adopt_stream(void*) {
   throw UserError("device '", name(),
-                  "' has no streams of its own interface to run on; only cuda has them: "
-                  "leave the stream out");
+                  "' has no streams of a caller's to run on; leave the stream out");
 }
 
 std::unique_ptr<Event> Device::adopt_event(void*) {
   throw UserError("device '", name(),
-                  "' has no events of its own interface; only cuda has them: wait "
-                  "for the run instead");
+                  "' has no events of a caller's; wait until the run is finished instead");
 }
 
 OwnedMemory::OwnedMemory(std::shared_ptr<Allocator> allocator, std::size_t bytes)

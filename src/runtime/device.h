@@ -231,8 +231,8 @@ class Device : public Allocator {
   virtual std::unique_ptr<Stream> open_stream(std::shared_ptr<ThreadPool> = nullptr,
                                               std::shared_ptr<Allocator> = nullptr) = 0;
   // The caller's own stream or event of the device's interface, which must live longer; neither is
-  // destroyed with the result. CUDA: a CUstream or CUevent of the primary context; a null stream is
-  // the default stream. Throw UserError on devices whose interface has none.
+  // destroyed with the result: a CUstream (null: the default stream) or CUevent of the primary
+  // context. Throw UserError on devices whose interface has none.
   virtual std::shared_ptr<Stream> adopt_stream(void* native);
   virtual std::unique_ptr<Event> adopt_event(void* native);
 };

@@ -80,18 +80,18 @@ struct Located {
   DeviceMemory at;
 };
 Located located(const Executable& e, const Device& d, void* data) {
-  if (d.type == cpu || d.type == cuda_host || (!data && d.type != cuda)) return {};
-  if (d.type == cuda || d.type == cuda_managed)
+  if (d.type == dl_cpu || d.type == dl_cuda_host || (!data && d.type != dl_cuda)) return {};
+  if (d.type == dl_cuda || d.type == dl_cuda_managed)
     for (const std::shared_ptr<hone::Device>& device : e.devices()) {
       if (device->shares_host_memory()) continue;
       if (const auto at = device->of_address({data, d.type, d.ordinal})) return {device, *at};
     }
-  if (d.type == cuda_managed || (d.type == cuda && !data)) return {};
+  if (d.type == dl_cuda_managed || (d.type == dl_cuda && !data)) return {};
   std::string used;
   for (const auto& device : e.devices())
     used += cat(used.empty() ? "'" : ", '", device->name(), "'");
   const std::string where =
-      d.type == cuda ? cat("GPU ", d.ordinal, " of CUDA") : cat("a device of kind ", d.type);
+      d.type == dl_cuda ? cat("GPU ", d.ordinal) : cat("a device of kind ", d.type);
   throw UserError("dlpack: the tensor is in the memory of ", where, ", but this plan uses ", used,
                   "; copy it to the host or to a device of the plan");
 }

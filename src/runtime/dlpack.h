@@ -12,10 +12,10 @@
 namespace hone::dlpack {
 
 // Kinds of devices: DLDeviceType.
-inline constexpr std::int32_t cpu = 1, cuda = 2, cuda_host = 3, cuda_managed = 13;
+inline constexpr std::int32_t dl_cpu = 1, dl_cuda = 2, dl_cuda_host = 3, dl_cuda_managed = 13;
 
 struct Device {
-  std::int32_t type = cpu, ordinal = 0;
+  std::int32_t type = dl_cpu, ordinal = 0;
 };
 
 // Of one element: DLDataType. `lanes` is 1 unless elements are vectors.
@@ -54,9 +54,9 @@ struct VersionedManaged {
 // Flags. What is given away is shared, never copied.
 inline constexpr std::uint64_t read_only = 1, is_copied = 2, subbyte_padded = 4;
 
-// Takes the tensor over: the deleter is called once, when the last user is gone. On a CUDA device
-// it must be one of the executable's. Throw UserError, and take nothing over, for another major
-// version, elements or devices that are not known, and elements of fewer than 8 bits.
+// Takes the tensor over: the deleter is called once, when the last user is gone. A GPU must be one
+// of the executable's devices. Throw UserError, and take nothing over, for another major version,
+// elements or devices that are not known, and elements of fewer than 8 bits.
 DeviceTensor taken(const Executable&, VersionedManaged*);
 DeviceTensor taken(const Executable&, Managed*);
 

@@ -86,7 +86,7 @@ void StepRunner::submit(const Variant& variant, BoundProgram& program, const Mem
     try {
       streams_.synchronize();
     } catch (...) {
-      // Only the first error is reported.
+      has_lost_error_ = true;  // only the first error is reported
     }
     throw;
   }
@@ -98,7 +98,7 @@ void StepRunner::run_steps(const Variant& variant, BoundProgram& program, const 
   frames_.clear();
   frames_.push_back({&program, 0});
   last_ = &program;
-  has_updated_ = false;
+  has_updated_ = has_lost_error_ = false;
   fetched_of_ = nullptr;
   if (std::exchange(events_of_, &variant) != &variant) events_.clear();
   if (!trace && !may_stop && replayed(program, memory)) return;

@@ -87,6 +87,8 @@ class StepRunner {
   void run(const Variant&, BoundProgram&, const Memory&);
   // Returns when all work is submitted; if it throws, all is finished.
   void submit(const Variant&, BoundProgram&, const Memory&);
+  // Of a run that threw: whether work that was submitted before failed, too.
+  bool has_lost_error() const { return has_lost_error_; }
   // Whether the last run reached a step that updates a state.
   bool has_updated() const { return has_updated_; }
   // Values of LoadedEntry::symbols at the end of the last run.
@@ -119,7 +121,7 @@ class StepRunner {
   };
   std::vector<Frame> frames_;
   const BoundProgram* last_ = nullptr;
-  bool has_updated_ = false;
+  bool has_updated_ = false, has_lost_error_ = false;
   std::vector<std::unique_ptr<Event>> events_;  // of the variant that ran last
   const Variant* events_of_ = nullptr;
   // Events before and after the traced step, for each stream.

@@ -31,20 +31,22 @@ void check_memory(const TensorName& what, const TensorRef& t, std::size_t bytes,
     throw UserError(what.text(), ": the memory is null, expected ", bytes, " bytes");
 }
 
-void check_strides(const TensorName& what, const TensorRef& t, bool is_written) {
-  if (t.strides.empty()) return;
-  if (t.strides.size() != t.dims.size())
+// Without strides, and with `bytes` of memory, if the strides are those of dense memory.
+TensorRef simplified(const TensorName& what, TensorRef t, std::size_t bytes) {
+  if (!t.strides.empty() && t.strides.size() != t.dims.size())
     throw UserError(what.text(), " has ", t.strides.size(), " strides, expected ", t.dims.size(),
                     ", one per axis, or none");
-  if (is_written && !are_elements_apart(t.dims, t.strides))
-    throw UserError(what.text(), " is ", dims_text(t.dtype, t.dims), " with strides ",
-                    Shape(Dims(t.strides.begin(), t.strides.end())),
-                    ", in which elements share memory; each element of an output needs its own");
+  if (t.strides.empty() || !is_dense(t.dims, t.strides)) return t;
+  t.strides = {};
+  if (t.memory.size() > bytes) t.memory = t.memory.first(bytes);
+  return t;
 }
 
-TensorRef without_dense_strides(TensorRef t) {
-  if (is_dense(t.dims, t.strides)) t.strides = {};
-  return t;
+void check_apart(const TensorName& what, const TensorRef& t) {
+  if (!are_elements_apart(t.dims, t.strides))
+    throw UserError(what.text(), " is ", dims_text(t.dtype, t.dims), " with strides ",
+                    Shape(Dims(t.strides.begin(), t.strides.end())),
+                    ", in which elements share memory; each element that is written needs its own");
 }
 
 // The first axis where the type has a number and the size differs.
@@ -93,9 +95,9 @@ bool Ports::bind_input(std::size_t number, const TensorRef& t) {
   const bool has_same_dims = port.is_bound && std::ranges::equal(port.dims, t.dims);
   if (!has_same_dims) check_dims(i, t.dims);
   const std::size_t bytes = has_same_dims ? port.bytes : dense_bytes(what, t.dtype, t.dims);
-  check_strides(what, t, entry_.params[i].donated);
-  const TensorRef given = without_dense_strides(t);
+  const TensorRef given = simplified(what, t, bytes);
   const bool has_same_layout = has_same_dims && std::ranges::equal(port.strides, given.strides);
+  if (!has_same_layout && entry_.params[i].donated) check_apart(what, given);
   check_memory(what, given, bytes,
                has_same_layout ? port.reach : reach_of(t.dtype, t.dims, given.strides));
   const PortMemory memory = located(what, given);
@@ -157,9 +159,9 @@ void Ports::bind_output(std::size_t number, const TensorRef& t) {
   const bool has_same_dims = port.is_bound && std::ranges::equal(port.dims, t.dims);
   if (!has_same_dims) check_dims_of_output(i, t.dims);
   const std::size_t bytes = has_same_dims ? port.bytes : dense_bytes(what, t.dtype, t.dims);
-  check_strides(what, t, true);
-  const TensorRef given = without_dense_strides(t);
+  const TensorRef given = simplified(what, t, bytes);
   const bool has_same_layout = has_same_dims && std::ranges::equal(port.strides, given.strides);
+  if (!has_same_layout) check_apart(what, given);
   const bool may_be_absent = entry_.result_alias[i] >= 0 && !t.device && t.memory.empty();
   if (!may_be_absent)
     check_memory(what, given, bytes,
@@ -214,7 +216,12 @@ PortMemory Ports::located(const TensorName& what, const TensorRef& t) const {
   if (t.device->shares_host_memory())
     return {PortMemory::host, t.at ? t.device->host_address(t.at) : nullptr, {}};
   for (std::uint32_t d = 0; d < devices.size(); ++d)
-    if (devices[d]->shares_memory_with(*t.device)) return {d, nullptr, t.at};
+    if (devices[d]->shares_memory_with(*t.device)) {
+      if (!t.strides.empty() && devices[d]->comparable(t.at).offset % byte_size(t.dtype) != 0)
+        throw UserError(what.text(), " has strides and begins within an element of ", t.dtype,
+                        "; begin it at a multiple of ", byte_size(t.dtype), " bytes");
+      return {d, nullptr, t.at};
+    }
   std::string used;
   for (const auto& d : devices) used += cat(used.empty() ? "'" : ", '", d->name(), "'");
   throw UserError(

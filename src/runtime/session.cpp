@@ -181,7 +181,7 @@ class Session::Impl {
     check_limit(r);
     ports_.check_contents();
     ports_.check_outputs(r.outputs);
-    if (copies_->needs_host(r.used)) settle();
+    if (copies_->needs_host(r.used) || r.program.waits_for_host) settle();
     take_memory(r);
     place(r);
     has_pending_ = is_on_callers_stream();
@@ -315,9 +315,8 @@ class Session::Impl {
     try {
       execute(v, r);
     } catch (...) {
-      // Runs that were submitted before may have failed, too; their work is finished.
       if (runner_->has_updated()) for_each_written([](StateGroup& g) { g.is_torn = true; });
-      if (!writes_.empty()) tear_written_before();
+      if (runner_->has_lost_error()) tear_written_before();
       throw;
     }
     for_each_written([](StateGroup& g) { ++g.version; });

@@ -228,13 +228,14 @@ TEST_F(TensorApi, OfDlpackThatCannotBeUsedAreRefusedAndStayTheCallers) {
   EXPECT_SAYS(refused([](M& m) { m.dl_tensor.dtype = {5, 64, 1}; }), "complex of 64 bits");
   EXPECT_SAYS(refused([](M& m) { m.dl_tensor.dtype = {2, 32, 4}; }), "in vectors of 4");
   EXPECT_SAYS(refused([](M& m) { m.dl_tensor.dtype = {99, 8, 1}; }), "code 99");
-  EXPECT_SAYS(refused([](M& m) { m.dl_tensor.device = {2, 0}; }), "GPU 0 of CUDA");
+  EXPECT_SAYS(refused([](M& m) { m.dl_tensor.device = {2, 0}; }), "in the memory of GPU 0");
   EXPECT_SAYS(refused([](M& m) { m.dl_tensor.device = {10, 1}; }), "a device of kind 10");
   EXPECT_SAYS(refused([](M& m) { m.dl_tensor.data = nullptr; }), "memory is null");
   EXPECT_SAYS(refused([](M& m) { m.dl_tensor.shape = nullptr; }), "shape is null");
   EXPECT_SAYS(refused([](M& m) { m.dl_tensor.ndim = -1; }), "has -1 axes");
   EXPECT_SAYS(refused([](M& m) { m.dl_tensor.shape[1] = -3; }), "has size -3");
-  EXPECT_SAYS(refused([](M& m) { m.dl_tensor.shape[1] = INT64_MAX / 4; }), "does not fit in 64 bits");
+  EXPECT_SAYS(refused([](M& m) { m.dl_tensor.shape[1] = INT64_MAX / 4; }),
+              "does not fit in 64 bits");
   // Read-only: an input, no output, and it stays so.
   DLManagedTensorVersioned* m = p.versioned({2, 3});
   m->flags = 1;

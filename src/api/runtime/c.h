@@ -180,12 +180,12 @@ HONE_EXPORT hone_status hone_tensor_of_memory(hone_dtype, const int64_t* dims,
                                               size_t bytes, hone_tensor** out);
 /* DLPack 1.x: takes the tensor over; its deleter is called once, when the handle is freed and no
  * session has it bound. A read-only one is refused as an output. On failure nothing is taken over.
- * On the host, or on a CUDA device of the executable. */
+ * On the host, or on an NVIDIA GPU of the executable. */
 HONE_EXPORT hone_status hone_tensor_from_dlpack(const hone_executable*,
                                                 struct DLManagedTensorVersioned*,
                                                 hone_tensor** out);
 /* A new object that keeps the memory, also when handles, sessions and executable are freed; free it
- * by its deleter. Devices other than cpu and cuda have no addresses to give. */
+ * by its deleter. Devices other than the host's and NVIDIA GPUs have no addresses to give. */
 HONE_EXPORT hone_status hone_tensor_to_dlpack(const hone_tensor*,
                                               struct DLManagedTensorVersioned** out);
 /* The same for the form before version 1, which knows no read-only tensors. */
@@ -222,7 +222,7 @@ typedef struct hone_session_options {
   const char* entry HONE_ZERO;  /* the function to run; null: the plan's only one */
   hone_state* const* states HONE_ZERO; /* together with each group that the entry uses, once */
   int32_t state_count HONE_ZERO;
-  /* 1: runs are submitted to `stream` and return. On a cuda device a CUstream of the primary
+  /* 1: runs are submitted to `stream` and return. On an NVIDIA GPU a CUstream of the primary
    * context (null: the default stream), which must outlive the session; other devices have none.
    * Bound memory must live, and the host must not touch it, until hone_wait, which returns the
    * error of what failed. Runs wait by themselves for values by which the host decides. */
@@ -296,7 +296,7 @@ HONE_EXPORT hone_status hone_run(hone_session*);
 HONE_EXPORT hone_status hone_submit(hone_session*);
 HONE_EXPORT int32_t hone_poll(const hone_session*);
 HONE_EXPORT hone_status hone_wait(hone_session*); /* also for runs on the caller's stream */
-/* Order between streams, by a CUevent of the caller's on a cuda device; other devices have none.
+/* Order between streams, by a CUevent of the caller's on an NVIDIA GPU; other devices have none.
  * Later runs start after the event's point; and the event is recorded after all runs so far. */
 HONE_EXPORT hone_status hone_wait_event(hone_session*, void* event);
 HONE_EXPORT hone_status hone_record_event(hone_session*, void* event);

@@ -212,12 +212,12 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
     return {1, static_cast<std::int64_t>(m.handle) + m.offset};
   }
   std::optional<RawMemory> address_of(DeviceMemory m) const override {
-    return RawMemory{HostMemory::address(m), dlpack::cpu, 0};
+    return RawMemory{HostMemory::address(m), dlpack::dl_cpu, 0};
   }
   std::optional<DeviceMemory> of_address(const RawMemory& m) const override {
-    const bool is_of_host = m.device_type == 0 || m.device_type == dlpack::cpu ||
-                            m.device_type == dlpack::cuda_host ||
-                            m.device_type == dlpack::cuda_managed;
+    const bool is_of_host = m.device_type == 0 || m.device_type == dlpack::dl_cpu ||
+                            m.device_type == dlpack::dl_cuda_host ||
+                            m.device_type == dlpack::dl_cuda_managed;
     if (!is_of_host || !m.address) return std::nullopt;
     return DeviceMemory{reinterpret_cast<std::uintptr_t>(m.address), 0};
   }

@@ -341,7 +341,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
     return {1, static_cast<std::int64_t>(address(m))};
   }
   std::optional<RawMemory> address_of(DeviceMemory m) const override {
-    return RawMemory{reinterpret_cast<void*>(address(m)), dlpack::cuda, context_->ordinal()};
+    return RawMemory{reinterpret_cast<void*>(address(m)), dlpack::dl_cuda, context_->ordinal()};
   }
   std::optional<DeviceMemory> of_address(const RawMemory& m) const override {
     const auto at = reinterpret_cast<CUdeviceptr>(m.address);
@@ -351,8 +351,8 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
                                    CU_POINTER_ATTRIBUTE_IS_MANAGED};
     void* answers[] = {&type, &ordinal, &is_managed};
-    const bool may_be = m.device_type == 0 || m.device_type == dlpack::cuda_managed ||
-                        (m.device_type == dlpack::cuda && m.ordinal == context_->ordinal());
+    const bool may_be = m.device_type == 0 || m.device_type == dlpack::dl_cuda_managed ||
+                        (m.device_type == dlpack::dl_cuda && m.ordinal == context_->ordinal());
     if (!may_be || !at || driver().cuPointerGetAttributes(3, asked, answers, at) != CUDA_SUCCESS)
       return std::nullopt;
     const bool is_here = type == CU_MEMORYTYPE_DEVICE && ordinal == context_->ordinal();
