@@ -247,9 +247,12 @@ void Ports::set(Port& port, std::size_t number, const TensorRef& t, const PortMe
   for (std::size_t d = 0; d < executable_.devices().size(); ++d) {
     PortPlace& place = places_[d * size() + number];
     const Way before = place.way;
+    const bool needed_host = place.needs_host();
     set_way(place, port, d);
-    const bool is_of_layout = had_strides || !port.strides.empty() || place.needs_host();
-    if (place.way != before || (!has_same_layout && is_of_layout)) place.is_ready = false;
+    // Copies of dense memory within a device, or from and to the host, need the staging alone.
+    const bool needs_more =
+        had_strides || !port.strides.empty() || needed_host || place.needs_host();
+    if (needs_more && (place.way != before || !has_same_layout)) place.is_ready = false;
   }
 }
 
