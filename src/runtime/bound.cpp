@@ -207,7 +207,12 @@ class StepBinder {
     }
   }
 
-  void push(BoundOp op) { out_.ops.push_back(op); }
+  void push(BoundOp op) {
+    using Kind = BoundOp::Kind;
+    out_.waits_for_host |= op.kind == Kind::jump_unless || op.kind == Kind::require ||
+                           op.kind == Kind::measure || op.kind == Kind::host;
+    out_.ops.push_back(op);
+  }
 
   void add_event(const Step& s, BoundOp::Kind kind) {
     BoundOp op = op_of(kind, s);

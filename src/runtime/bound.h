@@ -2,6 +2,7 @@
 // are flattened with jumps between them. Holds no addresses: they change from run to run.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -90,6 +91,18 @@ struct DeviceNeeds {
   }
 };
 
+// How many placements (addresses of the operands of a run) are remembered: for callers that
+// alternate between a few buffers.
+inline constexpr std::size_t most_placements = 4;
+
+// All ops with the operands of one placement; recorded after some runs with it.
+struct Recorded {
+  std::uint64_t placement = 0;
+  std::unique_ptr<Recording> recording = nullptr;
+  int runs = 0;
+  std::uint64_t last_use = 0;
+};
+
 struct BoundProgram {
   std::vector<std::int64_t> values;  // of LoadedEntry::symbols; not_known: to be measured
   std::vector<BoundTail> tails;
@@ -105,10 +118,9 @@ struct BoundProgram {
   std::vector<std::string> refusals;
   std::vector<DeviceNeeds> needs;  // per device of the executable
   bool updates_states = false;     // an op does
-  // All ops with the operands of one placement; made after some runs with that placement.
-  std::unique_ptr<Recording> recording;
-  std::uint64_t recorded_at = 0;
-  int runs_there = 0;
+  bool waits_for_host = false;     // the host reads a value or computes a step
+  std::array<Recorded, most_placements> recorded;
+  std::uint64_t uses = 0;  // of `recorded`
   // Bytes of its own tables, and bytes that libraries allocated for its calls, as measured.
   std::size_t table_bytes = 0, library_bytes = 0;
 };

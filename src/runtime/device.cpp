@@ -16,6 +16,16 @@ std::unique_ptr<BoundCall> Device::bind(const CallRequest& r) {
   throw UserError(name(), ": function '", r.name, "' is unknown; compile the plan again");
 }
 
+std::shared_ptr<Stream> Device::adopt_stream(void*) {
+  throw UserError("device '", name(),
+                  "' has no streams of a caller's to run on; leave the stream out");
+}
+
+std::unique_ptr<Event> Device::adopt_event(void*) {
+  throw UserError("device '", name(),
+                  "' has no events of a caller's; wait until the run is finished instead");
+}
+
 OwnedMemory::OwnedMemory(std::shared_ptr<Allocator> allocator, std::size_t bytes)
     : allocator_(std::move(allocator)), size_(bytes) {
   if (bytes > 0) at_ = allocator_->alloc(bytes);

@@ -29,6 +29,13 @@ struct DeviceMemory {
   DeviceMemory operator+(std::int64_t bytes) const { return {handle, offset + bytes}; }
 };
 
+// An address as other libraries of this process pass it, and its device in DLPack's numbers
+// (runtime/dlpack.h).
+struct RawMemory {
+  void* address = nullptr;
+  std::int32_t device_type = 0, ordinal = 0;
+};
+
 // What the session needs to know about a device.
 struct DeviceLimits {
   // Of allocations; kernels expect it of their buffers.
@@ -125,14 +132,15 @@ class Event {
   virtual std::optional<double> ms_since(const Event&) const { return std::nullopt; }
 };
 
-// Work of a stream that was recorded instead of executed. Belongs to that stream.
+// Work of a stream that was recorded instead of executed. Belongs to that stream. May be destroyed
+// only when no replay is unfinished.
 class Recording {
  public:
   virtual ~Recording() = default;
 };
 
-// Work of one session, in order; calls may return before it is done. Belongs to one thread at a
-// time. An error in this work is thrown by a later synchronize().
+// Work in order; calls may return before it is done. Belongs to one thread at a time. Several
+// sessions may use one. An error in this work is thrown by a later synchronize().
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -194,6 +202,17 @@ class Device : public Allocator {
   // Empty for memory that is not aligned or, without shared memory, not on this device.
   virtual std::optional<DeviceMemory> of_host(const void*) const { return std::nullopt; }
 
+  // Whether the other object's memory is this one's: two objects may stand for one machine.
+  virtual bool shares_memory_with(const Device& other) const { return this == &other; }
+  // The same byte, such that aliases are visible: bytes with equal handles are as far apart as
+  // their offsets, bytes with different handles are in different allocations.
+  virtual DeviceMemory comparable(DeviceMemory m) const { return m; }
+  // Empty on a device whose memory has no addresses that other libraries know.
+  virtual std::optional<RawMemory> address_of(DeviceMemory) const { return std::nullopt; }
+  // Of any alignment. Empty if the address is not in this device's memory. The address alone counts
+  // when the device type is 0.
+  virtual std::optional<DeviceMemory> of_address(const RawMemory&) const { return std::nullopt; }
+
   // Loads all binaries that a plan runs on this device as one program. Kernel names must be unique
   // across the binaries.
   virtual std::unique_ptr<LoadedCode> load(std::span<const Binary* const>,
@@ -211,6 +230,11 @@ class Device : public Allocator {
   // caller's thread does it. Scratch comes from the allocator; null: from the device.
   virtual std::unique_ptr<Stream> open_stream(std::shared_ptr<ThreadPool> = nullptr,
                                               std::shared_ptr<Allocator> = nullptr) = 0;
+  // The caller's own stream or event of the device's interface, which must live longer; neither is
+  // destroyed with the result: a CUstream (null: the default stream) or CUevent of the primary
+  // context. Throw UserError on devices whose interface has none.
+  virtual std::shared_ptr<Stream> adopt_stream(void* native);
+  virtual std::unique_ptr<Event> adopt_event(void* native);
 };
 
 // Owns one allocation.

@@ -26,9 +26,10 @@ std::int64_t& calls_of(Step::Kind kind, RunCounters& c) {
 }  // namespace
 
 StreamSet::StreamSet(const Executable& executable, const std::shared_ptr<ThreadPool>& pool,
-                     const Allocators& allocators)
+                     const Allocators& allocators, std::shared_ptr<Stream> callers)
     : executable_(executable) {
-  for (std::size_t i = 0; i < executable.streams(); ++i) {
+  if (callers) streams_.push_back(std::move(callers));
+  for (std::size_t i = streams_.size(); i < executable.streams(); ++i) {
     const std::uint32_t d = executable.stream_device(i);
     streams_.push_back(
         executable.device(d)->open_stream(pool, d < allocators.size() ? allocators[d] : nullptr));
@@ -41,10 +42,29 @@ void StreamSet::reserve_scratch(const BoundProgram& p) {
       streams_[i]->reserve_scratch(bytes);
 }
 
+Event& StreamSet::event_of(std::size_t i) {
+  events_.resize(streams_.size());
+  if (!events_[i]) events_[i] = executable_.device(executable_.stream_device(i))->make_event();
+  return *events_[i];
+}
+
+void StreamSet::fork() {
+  if (streams_.size() == 1) return;
+  streams_[0]->record(event_of(0));
+  for (std::size_t i = 1; i < streams_.size(); ++i) streams_[i]->wait(*events_[0]);
+}
+
+void StreamSet::join() {
+  for (std::size_t i = 1; i < streams_.size(); ++i) {
+    streams_[i]->record(event_of(i));
+    streams_[0]->wait(*events_[i]);
+  }
+}
+
 void StreamSet::synchronize() {
   if (streams_.size() == 1) return streams_[0]->synchronize();
   std::exception_ptr error;
-  for (const std::unique_ptr<Stream>& s : streams_) try {
+  for (const std::shared_ptr<Stream>& s : streams_) try {
       s->synchronize();
     } catch (...) {
       if (!error) error = std::current_exception();
@@ -53,6 +73,11 @@ void StreamSet::synchronize() {
 }
 
 void StepRunner::run(const Variant& variant, BoundProgram& program, const Memory& memory) {
+  submit(variant, program, memory);
+  streams_.synchronize();
+}
+
+void StepRunner::submit(const Variant& variant, BoundProgram& program, const Memory& memory) {
   const Clock::time_point start = Clock::now();
   try {
     run_steps(variant, program, memory);
@@ -61,12 +86,11 @@ void StepRunner::run(const Variant& variant, BoundProgram& program, const Memory
     try {
       streams_.synchronize();
     } catch (...) {
-      // Only the first error is reported.
+      has_lost_error_ = true;  // only the first error is reported
     }
     throw;
   }
   counters.submitting += Clock::now() - start;
-  streams_.synchronize();
 }
 
 void StepRunner::run_steps(const Variant& variant, BoundProgram& program, const Memory& memory) {
@@ -74,11 +98,11 @@ void StepRunner::run_steps(const Variant& variant, BoundProgram& program, const 
   frames_.clear();
   frames_.push_back({&program, 0});
   last_ = &program;
-  has_updated_ = false;
+  has_updated_ = has_lost_error_ = false;
   fetched_of_ = nullptr;
   if (std::exchange(events_of_, &variant) != &variant) events_.clear();
+  if (!trace && !may_stop && replayed(program, memory)) return;
   place(program, memory);
-  if (!trace && !may_stop && replayed(program, memory.placement)) return;
   while (!frames_.empty()) {
     Frame& frame = frames_.back();
     if (frame.at == frame.program->ops.size()) {
@@ -121,40 +145,48 @@ std::uint32_t StepRunner::traced(const Variant& variant, const BoundProgram& pro
   return next;
 }
 
-// The first runs do one-time allocations, so they are not recorded. Even one launch is replayed
-// faster than it is launched.
-bool StepRunner::replayed(BoundProgram& p, std::uint64_t placement) {
+// The first runs at a placement do one-time allocations, so they are not recorded. Even one launch
+// is replayed faster than it is launched.
+bool StepRunner::replayed(BoundProgram& p, const Memory& memory) {
   constexpr int first_runs = 2;
   if (p.ops.empty()) return false;
-  if (p.recorded_at != placement) {
-    p.recording = nullptr;
-    p.recorded_at = placement;
-    p.runs_there = 0;
+  Recorded* at = std::ranges::find(p.recorded, memory.placement, &Recorded::placement);
+  if (at == p.recorded.end()) {
+    at = std::ranges::min_element(p.recorded, {}, &Recorded::last_use);
+    *at = {.placement = memory.placement};
   }
-  using Kind = BoundOp::Kind;
-  Stream& stream = streams_[p.ops[0].stream];
-  if (!p.recording) {
-    if (p.runs_there++ != first_runs) return false;
-    for (const BoundOp& op : p.ops)
-      if ((op.kind != Kind::launch && op.kind != Kind::call) || op.stream != p.ops[0].stream)
-        return false;
-    if (!stream.start_recording()) return false;
-    const RunCounters before = counters;
-    try {
-      for (std::uint32_t at = 0; at < p.ops.size(); ++at) step(p, at);
-    } catch (...) {
-      stream.finish_recording();
-      throw;
-    }
-    counters = before;
-    p.recording = stream.finish_recording();
-    if (!p.recording) return false;
+  at->last_use = ++p.uses;
+  if (!at->recording) {
+    if (at->runs++ != first_runs) return false;
+    place(p, memory);
+    at->recording = recorded(p);
+    if (!at->recording) return false;
   }
   has_updated_ = p.updates_states;
-  stream.replay(*p.recording);
+  streams_[p.ops[0].stream].replay(*at->recording);
   for (const BoundOp& op : p.ops)
-    ++(op.kind == Kind::launch ? counters.launches : calls_of(op.step->kind, counters));
+    ++(op.kind == BoundOp::Kind::launch ? counters.launches : calls_of(op.step->kind, counters));
+  ++counters.replays;
   return true;
+}
+
+// Null if it cannot be recorded.
+std::unique_ptr<Recording> StepRunner::recorded(BoundProgram& p) {
+  using Kind = BoundOp::Kind;
+  for (const BoundOp& op : p.ops)
+    if ((op.kind != Kind::launch && op.kind != Kind::call) || op.stream != p.ops[0].stream)
+      return nullptr;
+  Stream& stream = streams_[p.ops[0].stream];
+  if (!stream.start_recording()) return nullptr;
+  const RunCounters before = counters;
+  try {
+    for (std::uint32_t at = 0; at < p.ops.size(); ++at) step(p, at);
+  } catch (...) {
+    stream.finish_recording();
+    throw;
+  }
+  counters = before;
+  return stream.finish_recording();
 }
 
 void StepRunner::place(BoundProgram& p, const Memory& memory) const {

@@ -29,7 +29,8 @@ struct StepEvent {
 struct RunCounters {
   std::int64_t runs = 0, launches = 0, library_calls = 0, host_calls = 0, copies = 0;
   std::int64_t binds = 0;          // sets of sizes that were evaluated
-  std::int64_t staged_copies = 0;  // of inputs and outputs that are not aligned
+  std::int64_t replays = 0;        // runs that replayed a recording
+  std::int64_t staged_copies = 0;  // of inputs and outputs that are not used in place
   // Bytes copied between the host's memory and that of devices: inputs, outputs, and values that
   // the host needs for decisions.
   std::int64_t uploaded_bytes = 0, downloaded_bytes = 0;
@@ -42,8 +43,9 @@ class StreamSet {
  public:
   using Allocators = std::vector<std::shared_ptr<Allocator>>;
   // Scratch comes from the device's allocator in the list; if it is null or missing, from the
-  // device itself.
-  StreamSet(const Executable&, const std::shared_ptr<ThreadPool>&, const Allocators& = {});
+  // device itself. The caller's stream, if there is one, is the first.
+  StreamSet(const Executable&, const std::shared_ptr<ThreadPool>&, const Allocators& = {},
+            std::shared_ptr<Stream> callers = nullptr);
 
   Stream& operator[](std::size_t i) { return *streams_[i]; }
   std::size_t size() const { return streams_.size(); }
@@ -51,10 +53,15 @@ class StreamSet {
   void reserve_scratch(const BoundProgram&);
   // Waits for all streams; throws the error of the first that failed.
   void synchronize();
+  // Later work of the others starts after what the first has now; and the other way around.
+  void fork();
+  void join();
 
  private:
   const Executable& executable_;
-  std::vector<std::unique_ptr<Stream>> streams_;
+  Event& event_of(std::size_t stream);
+  std::vector<std::shared_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<Event>> events_;  // made at first use
 };
 
 class StepRunner {
@@ -78,6 +85,10 @@ class StepRunner {
   // Steps after a measured size are bound as soon as the size is known, unless its value is that of
   // the last run. All work is finished when this returns or throws.
   void run(const Variant&, BoundProgram&, const Memory&);
+  // Returns when all work is submitted; if it throws, all is finished.
+  void submit(const Variant&, BoundProgram&, const Memory&);
+  // Of a run that threw: whether work that was submitted before failed, too.
+  bool has_lost_error() const { return has_lost_error_; }
   // Whether the last run reached a step that updates a state.
   bool has_updated() const { return has_updated_; }
   // Values of LoadedEntry::symbols at the end of the last run.
@@ -87,7 +98,8 @@ class StepRunner {
   void run_steps(const Variant&, BoundProgram&, const Memory&);
   std::uint32_t step(const BoundProgram&, std::uint32_t at);
   // Whether the whole program was executed by replaying a recording.
-  bool replayed(BoundProgram&, std::uint64_t placement);
+  bool replayed(BoundProgram&, const Memory&);
+  std::unique_ptr<Recording> recorded(BoundProgram&);
   void transfer(const BoundProgram&, const BoundOp&);
   void place(BoundProgram&, const Memory&) const;
   BoundProgram& measured(const Variant&, BoundProgram&, std::uint32_t at);
@@ -109,7 +121,7 @@ class StepRunner {
   };
   std::vector<Frame> frames_;
   const BoundProgram* last_ = nullptr;
-  bool has_updated_ = false;
+  bool has_updated_ = false, has_lost_error_ = false;
   std::vector<std::unique_ptr<Event>> events_;  // of the variant that ran last
   const Variant* events_of_ = nullptr;
   // Events before and after the traced step, for each stream.

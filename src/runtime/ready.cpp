@@ -11,7 +11,7 @@
 namespace hone {
 
 std::size_t Ready::bytes() const {
-  return sizeof(Ready) + bound_bytes(program) + heap_bytes(ports);
+  return sizeof(Ready) + bound_bytes(program) + placements.size() * heap_bytes(placements[0].ports);
 }
 
 ReadyCache::ReadyCache(const Executable& executable, const LoadedEntry& entry, std::size_t most)
@@ -151,8 +151,10 @@ void ReadyCache::note_places(const Ports& ports, const Variant& v, Ready& r) con
   }
   std::sort(r.used.begin(), r.used.end());
   r.used.erase(std::unique(r.used.begin(), r.used.end()), r.used.end());
-  r.ports.resize(r.used.size());
-  r.arenas.resize(executable_.devices().size());
+  for (Ready::Placement& p : r.placements) {
+    p.ports.resize(r.used.size());
+    p.arenas.resize(executable_.devices().size());
+  }
 }
 
 }  // namespace hone

@@ -2,6 +2,7 @@
 // and types of inputs and outputs, not their contents.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -21,8 +22,13 @@ struct Ready {
   BoundProgram program;
   std::vector<OutputNeed> outputs;
   // The operands' addresses are computed from these.
-  std::uint64_t placement = 0;
-  std::vector<DeviceMemory> arenas, ports;
+  struct Placement {
+    std::uint64_t number = 0;
+    std::vector<DeviceMemory> arenas, ports;
+    std::uint64_t last_use = 0;
+  };
+  std::array<Placement, most_placements> placements;  // of the last runs
+  std::uint64_t uses = 0;                             // of `placements`
   std::vector<std::size_t> used;  // places of inputs and outputs (see Ports) that steps use
   std::uint64_t last_use = 0;
   bool is_allowed = false;  // fits the memory limit

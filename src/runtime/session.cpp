@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <utility>
 
 #include "base/checked.h"
 #include "runtime/background.h"
 #include "runtime/host_memory.h"
 #include "runtime/memory_limit.h"
+#include "runtime/port_copies.h"
 #include "runtime/ready.h"
-#include "runtime/rows.h"
 #include "runtime/sizes.h"
 
 namespace hone {
@@ -28,14 +29,30 @@ class Session::Impl {
           make_thread_pool({.threads = options_.threads, .affinity = std::move(options_.affinity)});
     allocators_.assign(executable_->devices().begin(), executable_->devices().end());
     if (options_.allocator) allocators_[0] = options_.allocator;
-    streams_.emplace(*executable_, options_.pool, allocators_);
+    streams_.emplace(*executable_, options_.pool, allocators_, options_.stream);
     runner_.emplace(*executable_, *streams_);
+    copies_.emplace(*executable_, ports_, *streams_, runner_->counters);
+    held_inputs_.resize(entry().params.size());
+    held_outputs_.resize(entry().results.size());
     runner_->trace = std::move(options_.trace);
     arenas_.resize(executable_->devices().size());
     taken_scratch_.resize(arenas_.size());
     most_scratch_.resize(arenas_.size());
     memory_.address = [this](const BoundAddress& a) { return base(a) + a.offset; };
     if (!options_.states_are_inputs) bind_states();
+  }
+
+  ~Impl() {
+    try {
+      job_.wait();
+    } catch (...) {
+      // There is no caller left to report to.
+    }
+    try {
+      settle();
+    } catch (...) {
+      // As above; states are marked.
+    }
   }
 
   const Executable& executable() const { return *executable_; }
@@ -59,10 +76,25 @@ class Session::Impl {
     Impl& impl_;
   };
 
-  void bind_input(std::size_t i, const TensorRef& t) {
+  // The last binding keeps its tensor, so that the memory lives as long as it.
+  using Held = std::optional<DeviceTensor>;
+  void bind_input(std::size_t i, const TensorRef& t, Held held = std::nullopt) {
+    settle();
+    if (held && held->is_read_only() && i < ports_.given_inputs().size() &&
+        entry().params[ports_.given_inputs()[i]].donated)
+      throw UserError("input '", entry().params[ports_.given_inputs()[i]].name,
+                      "' is donated, so runs write it, but the tensor is read-only; copy it");
     if (ports_.bind_input(i, t)) current_ = computed_ = nullptr;
+    held_inputs_[ports_.given_inputs()[i]] = std::move(held);
   }
-  void bind_output(std::size_t i, const TensorRef& t) { ports_.bind_output(i, t); }
+  void bind_output(std::size_t i, const TensorRef& t, Held held = std::nullopt) {
+    settle();
+    if (held && held->is_read_only() && i < ports_.given_outputs().size())
+      throw UserError("output '", entry().results[ports_.given_outputs()[i]].name,
+                      "' is bound to a tensor that is read-only; give one that may be written");
+    ports_.bind_output(i, t);
+    held_outputs_[ports_.given_outputs()[i]] = std::move(held);
+  }
 
   Ready& ready() {
     if (current_) return *current_;
@@ -92,10 +124,9 @@ class Session::Impl {
     }
     const std::vector<PortPlace>& places = ports_.places();
     for (std::size_t i = 0; i < places.size(); ++i)
-      m.devices[ports_.device_of(i)].staging += places[i].staging.size();
+      m.devices[ports_.device_of(i)].staging += places[i].bytes();
     for (std::size_t i : r.used)
-      if (ports_.needs_staging(i))
-        m.devices[ports_.device_of(i)].staging += ports_.port_of(i).room - places[i].staging.size();
+      m.devices[ports_.device_of(i)].staging += ports_.staged_bytes(i) - places[i].bytes();
     for (const DeviceUse& use : m.devices) {
       m.arena += use.arena;
       m.arena_lower_bound += use.arena_lower_bound;
@@ -147,20 +178,27 @@ class Session::Impl {
   void compute(bool copies_all) {
     computed_ = nullptr;
     const HeldGroups held(groups_, runner_->stop, runner_->deadline);
+    const Holding holding(holds_groups_);
     for (const GroupUses::Use& g : groups_.all()) refuse_torn(*g.group);
     read_sizes();
     Ready& r = ready();
     check_limit(r);
     ports_.check_contents();
     ports_.check_outputs(r.outputs);
+    if (copies_->needs_host(r.used) || r.program.waits_for_host) settle();
     take_memory(r);
     place(r);
+    has_pending_ = is_on_callers_stream();
+    if (has_pending_) streams_->fork();
     upload(r, copies_all);
     const Variant& v = entry().variants[r.variant];
-    memory_.placement = r.placement;
-    run_steps(v, r);
+    if (groups_.empty())
+      execute(v, r);
+    else
+      run_on_states(v, r);
     note_results(v, r);
-    note_updates();
+    for (const BoundState& s : states_)
+      if (s.result != BoundState::none) s.group->set_dims(s.number, result_dims_[s.result]);
     computed_ = &r;
     ++runner_->counters.runs;
   }
@@ -178,8 +216,28 @@ class Session::Impl {
           "session: fetch() has no results to copy; after binding inputs of other sizes, call "
           "compute() first");
     ports_.check_outputs(computed_->outputs);
+    if (copies_->needs_host(computed_->used)) settle();
     download(*computed_);
   }
+
+  bool is_on_callers_stream() const { return options_.stream != nullptr; }
+  // Waits for runs on the caller's stream; throws their error, after states that they updated are
+  // marked.
+  void settle() {
+    if (!std::exchange(has_pending_, false)) return;
+    try {
+      streams_->synchronize();
+    } catch (...) {
+      mark_torn();
+      forget_pending();
+      throw;
+    }
+    forget_pending();
+  }
+  void wait_for(Event& e) {
+    for (std::size_t i = 0; i < streams_->size(); ++i) (*streams_)[i].wait(e);
+  }
+  void record(Event& e) { (*streams_)[0].record(e); }
 
   // Of the last run.
   const std::vector<std::vector<std::int64_t>>& result_dims() const { return result_dims_; }
@@ -190,10 +248,17 @@ class Session::Impl {
   }
 
   void trim() {
+    settle();
     current_ = computed_ = nullptr;
     cache_.clear();
     for (OwnedMemory& arena : arenas_) arena = {};
-    for (PortPlace& p : ports_.places()) p.staging = {}, p.is_stale = true;
+    for (PortPlace& p : ports_.places()) {
+      p.staging = {};
+      p.dense = {};
+      p.host = {};
+      p.is_stale = true;
+      p.is_ready = false;
+    }
   }
 
   void submit() {
@@ -202,7 +267,12 @@ class Session::Impl {
     job_.start();
   }
   bool poll() const { return job_.is_finished(); }
-  void wait() { job_.wait(); }
+  void wait() {
+    job_.wait();
+    if (!is_on_callers_stream()) return;
+    const Exclusive exclusive(*this);
+    settle();
+  }
 
  private:
   const Plan& plan() const { return executable_->plan(); }
@@ -227,24 +297,20 @@ class Session::Impl {
     groups_ = GroupUses(uses);
     for (GroupUses::Use& u : uses) u.mode = FairLock::Mode::shared;
     readers_ = GroupUses(std::move(uses));
-    for (const BoundState& s : states_)
-      ports_.bind_state(s.param, s.group->at(s.state()), s.group->dims(s.number));
+    const HeldGroups held(readers_);
+    read_sizes();
   }
 
-  // With the states' groups held.
+  // With the locks of the groups.
   void read_sizes() {
-    if (!has_open_states_) return;
+    if (!has_open_states_ && are_states_bound_) return;
+    bool has_changed = false;
     for (const BoundState& s : states_)
-      if (ports_.bind_state(s.param, s.group->at(s.state()), s.group->dims(s.number)))
-        current_ = computed_ = nullptr;
-  }
-
-  // With the states' groups held.
-  void note_updates() {
-    for (const BoundState& s : states_)
-      if (s.result != BoundState::none) s.group->set_dims(s.number, result_dims_[s.result]);
-    for (const GroupUses::Use& g : groups_.all())
-      if (g.mode == FairLock::Mode::exclusive) ++g.group->version;
+      has_changed |= ports_.bind_state(s.param, s.group->at(s.state()), s.group->dims(s.number));
+    are_states_bound_ = true;
+    if (!has_changed) return;
+    settle();  // what is kept for other sizes may be in use
+    current_ = computed_ = nullptr;
   }
   GroupUses::Use find_group(const std::string& name) const {
     std::shared_ptr<StateGroup> found;
@@ -266,30 +332,71 @@ class Session::Impl {
     return {found.get(), FairLock::Mode::shared};
   }
 
-  void run_steps(const Variant& v, Ready& r) {
-    try {
-      runner_->run(v, r.program, memory_);
-    } catch (...) {
+  // With the locks of the groups.
+  void run_on_states(const Variant& v, Ready& r) {
+    const auto for_each_written = [&](const auto& f) {
       for (const GroupUses::Use& g : groups_.all())
-        if (runner_->has_updated() && g.mode == FairLock::Mode::exclusive) g.group->is_torn = true;
+        if (g.mode == FairLock::Mode::exclusive) f(*g.group);
+    };
+    for (const GroupUses::Use& g : groups_.all())
+      for (std::size_t i = 0; i < streams_->size(); ++i)
+        g.group->pending.order((*streams_)[i], g.mode, this);
+    try {
+      execute(v, r);
+    } catch (...) {
+      if (runner_->has_updated()) for_each_written([](StateGroup& g) { g.is_torn = true; });
+      if (runner_->has_lost_error()) tear_written_before();
       throw;
     }
+    for_each_written([](StateGroup& g) { ++g.version; });
+    if (is_on_callers_stream())
+      note_pending();
+    else
+      for_each_written([](StateGroup& g) { g.pending.clear(); });
   }
 
-  Stream& first_stream(std::size_t device) {
-    return (*streams_)[executable_->first_stream(device)];
+  // All work is finished afterwards, or on the caller's stream, submitted to it.
+  void execute(const Variant& v, Ready& r) {
+    if (!is_on_callers_stream()) return runner_->run(v, r.program, memory_);
+    runner_->submit(v, r.program, memory_);
+    streams_->join();
+  }
+
+  // With the locks of the groups: where the run that was submitted ends, and what it wrote.
+  void note_pending() {
+    auto end = std::ranges::find(ends_, 1, [](const auto& e) { return e.use_count(); });
+    if (end == ends_.end()) end = ends_.insert(end, executable_->device()->make_event());
+    (*streams_)[0].record(**end);
+    for (const GroupUses::Use& g : groups_.all()) {
+      g.group->pending.add(this, *end, g.mode);
+      const bool is_noted =
+          std::ranges::count(writes_, g.group, &std::pair<StateGroup*, std::uint64_t>::first) > 0;
+      if (g.mode == FairLock::Mode::exclusive && !is_noted)
+        writes_.emplace_back(g.group, g.group->version);
+    }
+  }
+  void forget_pending() {
+    writes_.clear();
+    for (const GroupUses::Use& g : groups_.all()) g.group->pending.forget(this);
+  }
+  // Runs on the caller's stream failed after they returned.
+  void mark_torn() {
+    if (writes_.empty()) return;
+    if (holds_groups_) return tear_written_before();
+    const HeldGroups held(groups_);
+    tear_written_before();
+  }
+  // What replaced all values later made a group whole again.
+  void tear_written_before() {
+    for (const auto& [group, version] : writes_)
+      if (group->replaced < version) group->is_torn = true;
+    writes_.clear();
   }
 
   void upload(const Ready& r, bool all) {
     for (std::size_t i : r.used) {
-      PortPlace& place = ports_.places()[i];
-      if (!ports_.is_input(i) || !place.is_staged || !(all || place.is_stale)) continue;
-      place.is_stale = false;
-      const Port& port = ports_.port_of(i);
-      hone::upload(first_stream(ports_.device_of(i)), place.staging.at(), {port.data, port.bytes},
-                   rows_at(i, port.dims));
-      runner_->counters.uploaded_bytes += static_cast<std::int64_t>(port.bytes);
-      ++runner_->counters.staged_copies;
+      const PortPlace& place = ports_.places()[i];
+      if (ports_.is_input(i) && place.is_staged() && (all || place.is_stale)) copies_->upload(i);
     }
     // Other streams do not wait for the first one automatically.
     if (streams_->size() > arenas_.size()) streams_->synchronize();
@@ -299,23 +406,14 @@ class Session::Impl {
     bool has_any = false;
     for (std::size_t i = 0; i < r.outputs.size(); ++i) {
       const std::size_t place = r.outputs[i].place;
-      if (place == OutputNeed::none || !ports_.places()[place].is_staged) continue;
-      hone::download(first_stream(ports_.device_of(place)),
-                     {ports_.outputs()[i].data, result_bytes(i)},
-                     ports_.places()[place].staging.at(), rows_at(place, result_dims_[i]));
-      runner_->counters.downloaded_bytes += static_cast<std::int64_t>(result_bytes(i));
-      ++runner_->counters.staged_copies;
+      if (place == OutputNeed::none || !ports_.places()[place].is_staged()) continue;
+      copies_->download(place, ports_.outputs()[i], result_bytes(i));
       has_any = true;
     }
-    if (has_any) streams_->synchronize();
-  }
-
-  Rows rows_at(std::size_t place, std::span<const std::int64_t> dims) const {
-    const DType dtype =
-        ports_.is_input(place)
-            ? entry().params[place % ports_.size()].type.dtype
-            : entry().results[place % ports_.size() - entry().params.size()].type.dtype;
-    return Rows(dtype, dims, ports_.capacity_of(place));
+    if (!has_any) return;
+    if (!is_on_callers_stream()) return streams_->synchronize();
+    has_pending_ = true;
+    streams_->join();
   }
 
   // Measured sizes are known after the run.
@@ -337,6 +435,7 @@ class Session::Impl {
       grows = grows || r.program.needs[d].arena_bytes > arenas_[d].size() ||
               r.program.needs[d].scratch() > taken_scratch_[d];
     if (!grows) return;
+    settle();  // what is freed may be in use
     check_memory();
     for (std::size_t d = 0; d < arenas_.size(); ++d) {
       const std::size_t arena = r.program.needs[d].arena_bytes;
@@ -348,13 +447,10 @@ class Session::Impl {
     }
     streams_->reserve_scratch(r.program);
     for (std::size_t i : r.used)
-      if (ports_.needs_staging(i)) {
-        OwnedMemory& staging = ports_.places()[i].staging;
-        staging = {};
-        ports_.places()[i].is_stale = true;
-        staging = take(cat("a copy of '", ports_.name_of(i), "'"), allocators_[ports_.device_of(i)],
-                       ports_.port_of(i).room);
-      }
+      if (ports_.needs_staging(i))
+        copies_->prepare(i, [&](const std::string& what, std::size_t device, std::size_t bytes) {
+          return take(what, allocators_[device], bytes);
+        });
   }
 
   // The error names what could not be allocated.
@@ -367,17 +463,27 @@ class Session::Impl {
     }
   }
 
-  // Computes the operands' addresses, unless they are those of the last run with these sizes.
+  // Finds the operands' addresses among those of the last few runs with these sizes, or computes
+  // them.
   void place(Ready& r) {
-    bool has_moved = r.placement == 0;
-    const auto put = [&](DeviceMemory& to, DeviceMemory now) {
-      has_moved = has_moved || !(to == now);
-      to = now;
+    const auto is_here = [&](const Ready::Placement& p) {
+      for (std::size_t i = 0; i < r.used.size(); ++i)
+        if (!(p.ports[i] == ports_.places()[r.used[i]].at())) return false;
+      for (std::size_t d = 0; d < arenas_.size(); ++d)
+        if (!(p.arenas[d] == arenas_[d].at())) return false;
+      return p.number != 0;
     };
-    for (std::size_t i = 0; i < r.used.size(); ++i)
-      put(r.ports[i], ports_.places()[r.used[i]].at());
-    for (std::size_t d = 0; d < arenas_.size(); ++d) put(r.arenas[d], arenas_[d].at());
-    if (has_moved) r.placement = ++placements_;
+    auto at = std::ranges::find_if(r.placements, is_here);
+    if (at == r.placements.end()) {
+      at = std::ranges::min_element(r.placements, {}, &Ready::Placement::last_use);
+      if (at->number != 0) settle();  // a recording that may be in use is forgotten
+      for (std::size_t i = 0; i < r.used.size(); ++i)
+        at->ports[i] = ports_.places()[r.used[i]].at();
+      for (std::size_t d = 0; d < arenas_.size(); ++d) at->arenas[d] = arenas_[d].at();
+      at->number = ++placements_;
+    }
+    at->last_use = ++r.uses;
+    memory_.placement = at->number;
   }
 
   DeviceMemory base(const BoundAddress& a) const {
@@ -400,6 +506,7 @@ class Session::Impl {
   StreamSet::Allocators allocators_;  // per device
   std::optional<StreamSet> streams_;
   std::optional<StepRunner> runner_;
+  std::optional<PortCopies> copies_;
   const LoadedEntry& entry_;
   // A parameter that is a state.
   struct BoundState {
@@ -412,8 +519,18 @@ class Session::Impl {
     const PlanState& state() const { return group->states[number]; }
   };
   std::vector<BoundState> states_;
-  bool has_open_states_ = false;
+  bool has_open_states_ = false, are_states_bound_ = false;
   GroupUses groups_, readers_;  // of the states, as a run uses them, and only to look at them
+  // True as long as it lives.
+  class Holding {
+   public:
+    explicit Holding(bool& it) : it_(it) { it_ = true; }
+    ~Holding() { it_ = false; }
+
+   private:
+    bool& it_;
+  };
+  bool holds_groups_ = false;  // in compute()
   Ports ports_;
   ReadyCache cache_;
   Ready* current_ = nullptr;   // for the inputs bound now; null: unknown
@@ -421,6 +538,12 @@ class Session::Impl {
   std::uint64_t placements_ = 0;
   StepRunner::Memory memory_;
   std::vector<std::vector<std::int64_t>> result_dims_;  // of the last run
+  std::vector<Held> held_inputs_, held_outputs_;        // of all parameters and results
+  // Of runs on the caller's stream that nobody waited for yet: events at their ends, reused when
+  // nobody else refers to one; groups that they wrote, and the version of the first write.
+  bool has_pending_ = false;
+  std::vector<std::shared_ptr<Event>> ends_;
+  std::vector<std::pair<StateGroup*, std::uint64_t>> writes_;
   // Per device.
   std::vector<OwnedMemory> arenas_;
   std::vector<std::size_t> taken_scratch_, most_scratch_;
@@ -445,6 +568,26 @@ void Session::bind_input(std::size_t i, const TensorRef& t) {
 void Session::bind_output(std::size_t i, const TensorRef& t) {
   Impl::Exclusive exclusive(*impl_);
   impl_->bind_output(i, t);
+}
+
+void Session::bind_input(std::size_t i, const DeviceTensor& t) {
+  Impl::Exclusive exclusive(*impl_);
+  impl_->bind_input(i, t.ref(), t);
+}
+
+void Session::bind_output(std::size_t i, const DeviceTensor& t) {
+  Impl::Exclusive exclusive(*impl_);
+  impl_->bind_output(i, t.ref(), t);
+}
+
+void Session::wait_for(Event& e) {
+  Impl::Exclusive exclusive(*impl_);
+  impl_->wait_for(e);
+}
+
+void Session::record(Event& e) {
+  Impl::Exclusive exclusive(*impl_);
+  impl_->record(e);
 }
 
 const PlanEntry& Session::entry() const { return impl_->entry(); }
@@ -589,6 +732,7 @@ std::vector<Array> Session::run(std::span<const Array> inputs) {
     impl_->bind_output(i, {dtype, dims, {address(*memories[i]), bytes}});
   }
   impl_->run();
+  impl_->settle();
   std::vector<Array> out;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::uint32_t r = results[i];

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "runtime/device_tensor.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 #include "runtime/memory_report.h"
@@ -37,15 +38,18 @@ struct SessionOptions {
   std::string entry = {};      // the plan's function to run; empty: its only one
   // Memory of the states that the entry uses: each of their groups in one of these.
   std::vector<State> states = {};
-  // Instead: parameters that are states are inputs, and results that update states are outputs
-  // that overwrite them. For tests and measurements.
+  // The caller's, of the executable's first device: runs are submitted to it and return; null: runs
+  // wait until their results are there.
+  std::shared_ptr<Stream> stream = nullptr;
+  // Instead of States: parameters that are states are inputs, and results that update states are
+  // outputs that overwrite them. For tests and measurements.
   bool states_are_inputs = false;
 };
 
 class Session {
  public:
   explicit Session(std::shared_ptr<const Executable>, SessionOptions = {});
-  ~Session();  // waits for submit()
+  ~Session();  // waits for runs
   // A moved-from session may only be assigned to or destroyed. Not copyable: a session is the state
   // of one caller; open another one for the same executable.
   Session(Session&&) noexcept;
@@ -66,13 +70,18 @@ class Session {
   std::size_t output_number(std::string_view name) const;
 
   // Binds the caller's memory for input or output i. Every run uses it until other memory is bound;
-  // it must live that long. A device that shares the host's memory uses memory with the device's
-  // alignment in place; each run copies other memory. Inputs and outputs must not overlap. A result
-  // that overwrites a donated parameter uses the parameter's memory: bind that or empty memory.
-  // Throws UserError when the dtype, the rank, a size that the plan fixes or the length of the
-  // memory is wrong; the previous binding is then kept.
+  // it must live that long; a tensor is kept alive. A device uses dense memory of its own, or of
+  // the host if it shares that, in place if it has the device's alignment; each run copies other
+  // memory: on the device, or through the host if it is another device's. Inputs and outputs must
+  // not overlap. A result that overwrites a donated parameter uses the parameter's memory: bind
+  // that or empty memory. Throws UserError when the dtype, the rank, a size that the plan fixes,
+  // the strides or the length of the memory is wrong, for memory of a device that the executable
+  // does not use, and for read-only tensors that runs would write; the previous binding is then
+  // kept.
   void bind_input(std::size_t i, const TensorRef&);
   void bind_output(std::size_t i, const TensorRef&);
+  void bind_input(std::size_t i, const DeviceTensor&);
+  void bind_output(std::size_t i, const DeviceTensor&);
   // Sizes of every output for the inputs bound now. A data-dependent size is given as its upper
   // bound. The bound memory, of any dims, must be that large; a run writes densely at its start.
   std::vector<std::vector<std::int64_t>> output_dims();
@@ -90,6 +99,11 @@ class Session {
   // those that it writes. One that ends early after its first write leaves its States torn.
   // A run allocates nothing when its sizes are among the last few, and its measured sizes are those
   // of the previous run.
+  // With SessionOptions::stream, a run returns when its work is submitted to that stream: bound
+  // memory must live, and the host must not touch it, until wait(). Runs still wait by themselves
+  // for values by which the host decides, and where the host copies between strided memory or
+  // devices. What fails later is thrown by wait() or by whatever waits first: a binding or a run
+  // that frees memory; the groups of states that it updated are then torn.
   void run();
   void run(std::span<const TensorRef> inputs, std::span<const TensorRef> outputs);
   // Allocates the outputs. Donated inputs are not modified.
@@ -105,8 +119,14 @@ class Session {
 
   // run() in another thread. Until it is finished, every call except poll() and wait() is refused.
   void submit();
-  bool poll() const;  // finished?
-  void wait();        // rethrows the run's exception
+  bool poll() const;  // has it returned?
+  // Also for runs on the caller's stream; rethrows a run's exception.
+  void wait();
+
+  // Later runs start after the event's point; a point after all runs so far. The second event must
+  // be made by the executable's first device.
+  void wait_for(Event&);
+  void record(Event&);
 
   // Checked while a run waits for states, and between steps up to the first that updates a state.
   void set_deadline(std::chrono::steady_clock::time_point);

@@ -51,10 +51,13 @@ std::string type_text(const PlanState& s) {
   return cat(s.type, " with any size up to that along axis ", *s.open_axis);
 }
 
-void with_stream(const StateGroup& g, const std::function<void(Stream&)>& f) {
+// What f gives to the stream follows the runs that use the group, and is finished afterwards.
+void with_stream(const StateGroup& g, Mode mode, const std::function<void(Stream&)>& f) {
   const std::unique_ptr<Stream> stream = g.device->open_stream();
+  g.pending.order(*stream, mode);
   f(*stream);
   stream->synchronize();
+  if (mode == Mode::exclusive) g.pending.clear();
 }
 
 void put(Stream& stream, const StateGroup& g, std::size_t number, const Array& value) {
@@ -63,7 +66,7 @@ void put(Stream& stream, const StateGroup& g, std::size_t number, const Array& v
 }
 
 void set_start(StateGroup& g) {
-  with_stream(g, [&](Stream& stream) {
+  with_stream(g, Mode::exclusive, [&](Stream& stream) {
     stream.fill(g.memory.at(), std::byte{0}, g.memory.size());
     for (std::size_t i = 0; i < g.states.size(); ++i)
       if (const PlanState& s = g.states[i]; s.start) put(stream, g, i, *s.start);
@@ -75,7 +78,7 @@ void set_start(StateGroup& g) {
 Array downloaded(const StateGroup& g, std::size_t number) {
   const PlanState& s = g.states[number];
   Array out = Array::zeros(s.type.dtype, g.dims(number));
-  with_stream(g, [&](Stream& stream) {
+  with_stream(g, Mode::shared, [&](Stream& stream) {
     download(stream, out.writable_bytes(), g.at(s), Rows(out.dtype(), out.dims(), s.capacity()));
   });
   return out;
@@ -92,6 +95,7 @@ void update(StateGroup& g, bool replaces_all, const F& f) {
   f();
   g.is_torn = was_torn && !replaces_all;
   ++g.version;
+  if (replaces_all) g.replaced = g.version;
 }
 
 std::string names_text(const std::vector<std::string>& all) {
@@ -258,7 +262,7 @@ void State::write(std::string_view name, const Array& value) {
   const GroupUses use({{&found.group, Mode::exclusive}});
   const HeldGroups held(use);
   update(found.group, false, [&] {
-    with_stream(found.group,
+    with_stream(found.group, Mode::exclusive,
                 [&](Stream& stream) { put(stream, found.group, found.number, value); });
     found.group.set_dims(found.number, value.dims());
   });
@@ -289,14 +293,16 @@ namespace {
 
 void copy_group(const StateGroup& from, StateGroup& to) {
   if (from.device == to.device) {
-    with_stream(to, [&](Stream& stream) {
+    with_stream(to, Mode::exclusive, [&](Stream& stream) {
+      from.pending.order(stream, Mode::shared);
       stream.copy(to.memory.at(), from.memory.at(), to.memory.size());
     });
     return;
   }
   std::vector<std::byte> bytes(from.memory.size());
-  with_stream(from, [&](Stream& stream) { stream.download(bytes, from.memory.at()); });
-  with_stream(to, [&](Stream& stream) { stream.upload(to.memory.at(), bytes); });
+  with_stream(from, Mode::shared,
+              [&](Stream& stream) { stream.download(bytes, from.memory.at()); });
+  with_stream(to, Mode::exclusive, [&](Stream& stream) { stream.upload(to.memory.at(), bytes); });
 }
 
 }  // namespace
@@ -383,7 +389,7 @@ void State::load(const std::filesystem::path& path, const StateLoading& options)
   const HeldGroups held(use);
   for (const auto& g : groups_)
     update(*g, true, [&] {
-      with_stream(*g, [&](Stream& stream) {
+      with_stream(*g, Mode::exclusive, [&](Stream& stream) {
         for (std::size_t i = 0; i < g->states.size(); ++i)
           put(stream, *g, i, tensors.at(g->states[i].name));
       });

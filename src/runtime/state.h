@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "runtime/executable.h"
 #include "runtime/fair_lock.h"
+#include "runtime/pending_work.h"
 #include "type/array.h"
 
 namespace hone {
@@ -24,10 +25,13 @@ struct StateGroup {
   std::vector<PlanState> states;  // of this group, in the plan's order
   std::shared_ptr<Device> device;
   OwnedMemory memory;
-  // Held by runs from before their first step until the device has finished.
+  // Held by runs from before their first step until the device has finished or, on a stream of the
+  // caller's, until all is submitted: then `pending` has the end.
   FairLock lock;
+  mutable PendingWork pending;
   std::vector<std::int64_t> open_sizes;  // per state: along its open axis now; under the lock
   std::uint64_t version = 0;             // grows with every update; under the lock
+  std::uint64_t replaced = 0;            // the version when all was last replaced; under the lock
   bool is_torn = false;                  // an update ended after its first write; under the lock
 
   DeviceMemory at(const PlanState& s) const { return memory.at() + s.offset; }

@@ -8,6 +8,7 @@
 #include "compile/spread.h"
 #include "plan/audit.h"
 #include "plan/plan_file.h"
+#include "runtime/device_tensor.h"
 #include "test/backend/conformance.h"
 #include "test/far/far.h"
 
@@ -88,6 +89,59 @@ TEST(SeveralDevices, CopiesAndEventsCarryDataBetweenThem) {
   const Plan p = round_trip();
   audited(p);
   EXPECT_EQ(run(p)[0], numbers());
+}
+
+// y = x, read on one far device and written on the other, by way of the host.
+Plan from_far_to_far() {
+  using Buffer = PlanBuffer::Kind;
+  Plan p = round_trip();
+  Variant& v = p.main().variants[0];
+  v.devices[1].streams = 1;
+  v.events = 1;
+  v.buffers = {{Buffer::param, 0, 0, bytes, 1},
+               {Buffer::arena, 0, 0, bytes, 1},
+               {Buffer::arena, 0, 0, bytes, 0},
+               {Buffer::result, 0, 0, bytes, 2}};
+  v.steps = {copy(1, 0, 0, 1), copy(1, 0, 1, 2), event(Step::Kind::record, 1, 0, 0),
+             event(Step::Kind::wait, 2, 0, 0), copy(2, 0, 2, 3)};
+  return p;
+}
+
+TEST(SeveralDevices, TensorsMayBeOnAnyOfThem) {
+  std::vector<std::int64_t> dims = {count}, room = {2 * count}, spaced = {2};
+  const Array x = numbers();
+  for (const Plan& p : {round_trip(), from_far_to_far()})
+    for (const bool is_on_stream : {false, true}) {
+      const auto plan = std::make_shared<const Plan>(p);
+      const auto executable = Executable::load(plan, open_devices(*plan));
+      SessionOptions options{.threads = 1};
+      if (is_on_stream) options.stream = executable->device(0)->open_stream();
+      Session s(executable, options);
+      for (std::size_t in = 0; in < 3; ++in)
+        for (std::size_t out = 0; out < 3; ++out)
+          for (const bool has_strides : {false, true}) {
+            DeviceTensor from(executable->device(in), DType::f32, has_strides ? room : dims),
+                to(executable->device(out), DType::f32, has_strides ? room : dims);
+            const auto ref = [&](const DeviceTensor& t) {
+              TensorRef r = t.ref();
+              r.dims = dims;
+              if (has_strides) r.strides = spaced;
+              return r;
+            };
+            std::vector<float> given(has_strides ? 2 * count : count, -1), got(given.size());
+            const std::size_t step = has_strides ? 2 : 1;
+            for (std::size_t i = 0; i < count; ++i) given[i * step] = static_cast<float>(i);
+            from.write(std::as_bytes(std::span(given)));
+            const std::vector<float> before(given.size(), -1);
+            to.write(std::as_bytes(std::span(before)));
+            s.bind_input(0, ref(from));
+            s.bind_output(0, ref(to));
+            for (int i = 0; i < 3; ++i) s.run();
+            s.wait();
+            to.read(std::as_writable_bytes(std::span(got)));
+            EXPECT_EQ(got, given) << in << " to " << out << (has_strides ? ", with strides" : "");
+          }
+    }
 }
 
 TEST(SeveralDevices, SurviveAPlanFile) {

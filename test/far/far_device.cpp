@@ -142,13 +142,13 @@ class FarProgram final : public LoadedCode {
 class FarCopy final : public BoundCall {
  public:
   explicit FarCopy(StridedCopy c) : copy(std::move(c)) {}
-  std::int64_t extent(const std::vector<std::int64_t>& strides) const {
-    std::int64_t last = static_cast<std::int64_t>(copy.element_bytes);
+  OperandReach reach(const std::vector<std::int64_t>& strides) const {
+    OperandReach r{.end = static_cast<std::int64_t>(copy.element_bytes)};
     for (std::size_t i = 0; i < copy.dims.size(); ++i) {
-      if (copy.dims[i] == 0) return 0;
-      last += (copy.dims[i] - 1) * strides[i];
+      if (copy.dims[i] == 0) return {};
+      (strides[i] < 0 ? r.begin : r.end) += (copy.dims[i] - 1) * strides[i];
     }
-    return last;
+    return r;
   }
   void run(std::byte* to, const std::byte* from, std::size_t axis = 0) const {
     if (axis == copy.dims.size()) {
@@ -262,9 +262,13 @@ class FarStream final : public Stream {
       return;
     }
     const auto& copy = static_cast<const FarCopy&>(c);
-    const Piece from = use(operands[0], copy.extent(copy.copy.from_strides), false),
-                to = use(operands[1], copy.extent(copy.copy.to_strides), true);
-    if (to.size > 0) add([&copy, from, to] { copy.run(to.bytes().data(), from.bytes().data()); });
+    const OperandReach f = copy.reach(copy.copy.from_strides), t = copy.reach(copy.copy.to_strides);
+    const Piece from = use(operands[0] + f.begin, f.end - f.begin, false),
+                to = use(operands[1] + t.begin, t.end - t.begin, true);
+    if (to.size > 0)
+      add([&copy, from, to, f, t] {
+        copy.run(to.bytes().data() - t.begin, from.bytes().data() - f.begin);
+      });
   }
 
   void record(Event& e) override {

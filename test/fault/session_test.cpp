@@ -28,6 +28,14 @@ class FaultyDevice : public Device, public std::enable_shared_from_this<FaultyDe
   std::optional<DeviceMemory> of_host(const void* data) const override {
     return good_->of_host(data);
   }
+  bool shares_memory_with(const Device& d) const override { return good_->shares_memory_with(d); }
+  DeviceMemory comparable(DeviceMemory m) const override { return good_->comparable(m); }
+  std::optional<RawMemory> address_of(DeviceMemory m) const override {
+    return good_->address_of(m);
+  }
+  std::optional<DeviceMemory> of_address(const RawMemory& m) const override {
+    return good_->of_address(m);
+  }
   DeviceMemory alloc(std::size_t bytes) override { return good_->alloc(bytes); }
   void free(DeviceMemory m, std::size_t bytes) noexcept override { good_->free(m, bytes); }
   std::unique_ptr<LoadedCode> load(std::span<const Binary* const> binaries,

@@ -72,6 +72,39 @@ TEST_P(Steady, ChangingAmongKnownSizesAndBuffersAllocatesNothing) {
   EXPECT_EQ(allocations_of(100, run), 0);
 }
 
+TEST_P(Steady, StridesAndAlternatingTensorsAllocateNothing) {
+  const auto executable = test::load(test::scale_and_add());
+  Session s(executable, {.threads = GetParam()});
+  const Sizes dims = {1000}, strides = {3};
+  const TensorRef in{DType::f32, dims, x_.memory(), strides};
+  std::vector<DeviceTensor> out;
+  for (int i = 0; i < 4; ++i) out.emplace_back(executable->device(), DType::f32, dims);
+  const auto run = [&] {
+    for (const DeviceTensor& z : out) {
+      s.bind_input(0, in);
+      s.bind_output(0, z);
+      s.run();
+    }
+  };
+  run();
+  EXPECT_EQ(allocations_of(100, run), 0);
+}
+
+TEST_P(Steady, RunsOnACallersStreamAllocateNothing) {
+  const auto executable = test::load(test::counters());
+  State state(executable);
+  Session update(executable, {.threads = GetParam(),
+                              .entry = "update",
+                              .states = {state},
+                              .stream = executable->device()->open_stream()});
+  std::int64_t zero = 0;
+  update.bind_input(0, {DType::i64, {}, memory_of(&zero, 1)});
+  for (int i = 0; i < 3; ++i) update.run();
+  EXPECT_EQ(allocations_of(100, [&] { update.run(); }), 0);
+  update.wait();
+  EXPECT_EQ(state.version("model"), 103u);
+}
+
 TEST_P(Steady, UpdatesOfStatesAllocateNothing) {
   const auto executable = test::load(test::counters());
   State state(executable);

@@ -27,6 +27,10 @@ struct hone_state {
   hone::State it;
 };
 
+struct hone_tensor {
+  hone::DeviceTensor it;
+};
+
 namespace hone::c_api {
 
 // Of the calling thread.
@@ -73,6 +77,10 @@ inline std::size_t checked_index(std::int32_t index, std::size_t count, const ch
                     "s, numbered from 0");
   return static_cast<std::size_t>(index);
 }
+
+// Throws UserError for numbers outside of hone_dtype and ranks that are too large.
+TensorRef tensor(hone_dtype, const std::int64_t* dims, std::int32_t rank, void* data,
+                 std::size_t bytes);
 
 void describe(const std::string& name, const Type&, bool is_donated, hone_tensor_info* out);
 

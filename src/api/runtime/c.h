@@ -64,6 +64,10 @@ typedef enum hone_dtype {
 typedef struct hone_executable hone_executable;
 typedef struct hone_session hone_session;
 typedef struct hone_state hone_state;
+typedef struct hone_tensor hone_tensor;
+/* Of the header dlpack.h, version 1: the caller includes his own. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
 
 /* Message of this thread's last failed call; never null. Valid until the next failure. */
 HONE_EXPORT const char* hone_last_error(void);
@@ -167,6 +171,53 @@ HONE_EXPORT hone_status hone_state_load(hone_state*, const char* path, const hon
 HONE_EXPORT hone_status hone_state_version(const hone_state*, const char* group, uint64_t* out);
 HONE_EXPORT hone_status hone_state_is_torn(const hone_state*, const char* group, int32_t* out);
 
+/* A tensor outside of plans, in the memory of a device or of the host: results that are bound to it
+ * stay there as inputs of the next run, of any session. A handle; a session keeps the tensor that
+ * is bound to it alive. Runs on a caller's stream that use a tensor must be finished, or be put in
+ * order by events, before other runs and the calls below use it.
+ *
+ * Memory of the executable's first device: dense, and zero unless `uninitialized`. */
+HONE_EXPORT hone_status hone_tensor_create(const hone_executable*, hone_dtype, const int64_t* dims,
+                                           int32_t rank, int32_t uninitialized, hone_tensor** out);
+/* Memory of the caller, which is not copied and must live as long as the handle and bindings of it.
+ * Strides in elements; null: dense row-major. With strides, `data` is the element of index 0, and
+ * `bytes` reach at least to the end of the last element. */
+HONE_EXPORT hone_status hone_tensor_of_memory(hone_dtype, const int64_t* dims,
+                                              const int64_t* strides, int32_t rank, void* data,
+                                              size_t bytes, hone_tensor** out);
+/* DLPack 1.x: takes the tensor over; its deleter is called once, when the handle is freed and no
+ * session has it bound. A read-only one is refused as an output. On failure nothing is taken over.
+ * On the host, or on an NVIDIA GPU of the executable. */
+HONE_EXPORT hone_status hone_tensor_from_dlpack(const hone_executable*,
+                                                struct DLManagedTensorVersioned*,
+                                                hone_tensor** out);
+/* A new object that keeps the memory, also when handles, sessions and executable are freed; free it
+ * by its deleter. Devices other than the host's and NVIDIA GPUs have no addresses to give. */
+HONE_EXPORT hone_status hone_tensor_to_dlpack(const hone_tensor*,
+                                              struct DLManagedTensorVersioned** out);
+/* The same for the form before version 1, which knows no read-only tensors. */
+HONE_EXPORT hone_status hone_tensor_from_dlpack_unversioned(const hone_executable*,
+                                                            struct DLManagedTensor*,
+                                                            hone_tensor** out);
+HONE_EXPORT hone_status hone_tensor_to_dlpack_unversioned(const hone_tensor*,
+                                                          struct DLManagedTensor** out);
+HONE_EXPORT void hone_tensor_free(hone_tensor*); /* null is allowed */
+
+typedef struct hone_tensor_layout {
+  hone_dtype dtype;
+  int32_t rank;
+  int64_t dims[HONE_MOST_AXES];
+  int64_t strides[HONE_MOST_AXES]; /* in elements */
+  size_t bytes;                    /* of all elements */
+  int32_t is_read_only;
+  const char* device; /* "host", or the device's name; valid as long as the tensor */
+  void* data;         /* the element of index 0; null on devices without addresses */
+} hone_tensor_layout;
+HONE_EXPORT hone_status hone_tensor_describe(const hone_tensor*, hone_tensor_layout*);
+/* Copies all elements, dense and row-major, from or to the caller's memory; `bytes` as above. */
+HONE_EXPORT hone_status hone_tensor_read(const hone_tensor*, void* data, size_t bytes);
+HONE_EXPORT hone_status hone_tensor_write(hone_tensor*, const void* data, size_t bytes);
+
 /* Zero-initialize; zeros select the defaults. The data behind the pointers is copied. */
 typedef struct hone_session_options {
   int32_t threads HONE_ZERO;         /* of its own pool; 0: all that are available */
@@ -178,12 +229,18 @@ typedef struct hone_session_options {
   const char* entry HONE_ZERO;  /* the function to run; null: the plan's only one */
   hone_state* const* states HONE_ZERO; /* together with each group that the entry uses, once */
   int32_t state_count HONE_ZERO;
+  /* 1: runs are submitted to `stream` and return. On an NVIDIA GPU a CUstream of the primary
+   * context (null: the default stream), which must outlive the session; other devices have none.
+   * Bound memory must live, and the host must not touch it, until hone_wait, which returns the
+   * error of what failed. Runs wait by themselves for values by which the host decides. */
+  int32_t on_stream HONE_ZERO;
+  void* stream HONE_ZERO;
 } hone_session_options;
 
 HONE_EXPORT hone_status hone_session_create(hone_executable*,
                                             const hone_session_options* /* or null */,
                                             hone_session** out);
-/* Waits for a run started by hone_submit. Null is allowed. */
+/* Waits for runs. Null is allowed. */
 HONE_EXPORT void hone_session_free(hone_session*);
 
 /* Inputs and outputs of the session's entry, without states. */
@@ -207,6 +264,12 @@ HONE_EXPORT hone_status hone_bind_input(hone_session*, int32_t index, hone_dtype
 HONE_EXPORT hone_status hone_bind_output(hone_session*, int32_t index, hone_dtype,
                                          const int64_t* dims, int32_t rank, void* data,
                                          size_t bytes);
+/* The same for a tensor, which the session keeps until other memory is bound. Memory of a device of
+ * the plan is used in place when it is dense and aligned to 64 bytes, else copied. Also fails for
+ * memory of a device that the plan does not use, and for read-only tensors that runs would write.
+ */
+HONE_EXPORT hone_status hone_bind_input_tensor(hone_session*, int32_t index, const hone_tensor*);
+HONE_EXPORT hone_status hone_bind_output_tensor(hone_session*, int32_t index, const hone_tensor*);
 /* Sizes of an output for the inputs bound now. A data-dependent size is given as its upper bound,
  * and the memory must be that large; the result is written densely at its start. */
 HONE_EXPORT hone_status hone_output_dims(hone_session*, int32_t index, int64_t dims[HONE_MOST_AXES],
@@ -239,7 +302,11 @@ HONE_EXPORT hone_status hone_run(hone_session*);
 /* Runs in another thread: submit, then poll (1: finished) or wait (returns the run's status). */
 HONE_EXPORT hone_status hone_submit(hone_session*);
 HONE_EXPORT int32_t hone_poll(const hone_session*);
-HONE_EXPORT hone_status hone_wait(hone_session*);
+HONE_EXPORT hone_status hone_wait(hone_session*); /* also for runs on the caller's stream */
+/* Order between streams, by a CUevent of the caller's on an NVIDIA GPU; other devices have none.
+ * Later runs start after the event's point; and the event is recorded after all runs so far. */
+HONE_EXPORT hone_status hone_wait_event(hone_session*, void* event);
+HONE_EXPORT hone_status hone_record_event(hone_session*, void* event);
 
 /* In milliseconds from now; negative: no deadline. Checked while the run waits for states, and
  * between steps up to the first that updates a state. */

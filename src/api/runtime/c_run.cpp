@@ -19,9 +19,6 @@ void describe_one(const std::vector<const PlanParam*>& list, std::int32_t index,
   describe(p.name, p.type, p.donated, out);
 }
 
-static_assert(static_cast<int>(DType::b1) == HONE_BOOL);
-static_assert(static_cast<int>(DType::text) == HONE_TEXT && dtype_count == HONE_TEXT + 1);
-
 class UserPool final : public ThreadPool {
  public:
   explicit UserPool(const hone_pool& pool) : pool_(pool) {
@@ -91,20 +88,8 @@ SessionOptions session_options(const Executable& executable, const hone_session_
   if (given->state_count > 0) required(given->states, "hone_session_options: states");
   for (std::int32_t i = 0; i < given->state_count; ++i)
     out.states.push_back(required(given->states[i], "hone_session_options: a state")->it);
+  if (given->on_stream != 0) out.stream = executable.device()->adopt_stream(given->stream);
   return out;
-}
-
-TensorRef tensor(hone_dtype dtype, const std::int64_t* dims, std::int32_t rank, void* data,
-                 std::size_t bytes) {
-  const int number = dtype;
-  if (number < HONE_BOOL || number > HONE_TEXT)
-    throw UserError("dtype is ", number, ", expected a value of hone_dtype");
-  if (rank < 0 || rank > HONE_MOST_AXES)
-    throw UserError("rank is ", rank, ", expected 0 to ", int{HONE_MOST_AXES});
-  if (rank > 0) required(dims, "dims");
-  return {static_cast<DType>(number),
-          {dims, static_cast<std::size_t>(rank)},
-          {static_cast<std::byte*>(data), bytes}};
 }
 
 // A stop that was requested before this run has no effect on it.
@@ -264,6 +249,19 @@ hone_status hone_bind_output(hone_session* s, std::int32_t i, hone_dtype dtype,
   });
 }
 
+hone_status hone_bind_input_tensor(hone_session* s, std::int32_t i, const hone_tensor* t) {
+  return guarded([&] {
+    const std::size_t inputs = required(s, "session")->it->input_count();
+    s->it->bind_input(checked_index(i, inputs, "input"), required(t, "tensor")->it);
+  });
+}
+hone_status hone_bind_output_tensor(hone_session* s, std::int32_t i, const hone_tensor* t) {
+  return guarded([&] {
+    const std::size_t outputs = required(s, "session")->it->output_count();
+    s->it->bind_output(checked_index(i, outputs, "output"), required(t, "tensor")->it);
+  });
+}
+
 hone_status hone_output_dims(hone_session* s, std::int32_t i, std::int64_t dims[HONE_MOST_AXES],
                              std::int32_t* rank) {
   return guarded([&] { give_dims(required(s, "session")->it->output_dims(), i, dims, rank); });
@@ -317,6 +315,19 @@ hone_status hone_submit(hone_session* s) {
 std::int32_t hone_poll(const hone_session* s) { return s && s->it->poll() ? 1 : 0; }
 hone_status hone_wait(hone_session* s) {
   return guarded([&] { required(s, "session")->it->wait(); });
+}
+
+hone_status hone_wait_event(hone_session* s, void* event) {
+  return guarded([&] {
+    Session& session = *required(s, "session")->it;
+    session.wait_for(*session.executable().device()->adopt_event(event));
+  });
+}
+hone_status hone_record_event(hone_session* s, void* event) {
+  return guarded([&] {
+    Session& session = *required(s, "session")->it;
+    session.record(*session.executable().device()->adopt_event(event));
+  });
 }
 
 hone_status hone_set_deadline(hone_session* s, std::int64_t milliseconds) {

@@ -194,6 +194,80 @@ class State {
   hone_state* it_ = nullptr;
 };
 
+// A tensor outside of plans, in the memory of the executable's first device or of the host: results
+// that are bound to it stay there as inputs of the next run. A session keeps the tensor that is
+// bound to it. Movable, not copyable.
+class Tensor {
+ public:
+  // Dense, and zero unless `uninitialized`.
+  Tensor(const Executable& e, hone_dtype dtype, const Dims& dims, bool uninitialized = false) {
+    check(hone_tensor_create(e.get(), dtype, dims.data(), static_cast<int32_t>(dims.size()),
+                             uninitialized ? 1 : 0, &it_));
+  }
+  // The caller's memory, which is not copied and must live as long as this and its bindings.
+  // Strides in elements; empty: dense row-major.
+  template <class R>
+    requires WritableMemory<R>
+  Tensor(hone_dtype dtype, const Dims& dims, R&& data, const Dims& strides = {}) {
+    const std::span memory(data);
+    if (!strides.empty() && strides.size() != dims.size())
+      throw Error(HONE_ERROR_USER, "tensor: expected one stride per axis, or none");
+    check(hone_tensor_of_memory(dtype, dims.data(), strides.empty() ? nullptr : strides.data(),
+                                static_cast<int32_t>(dims.size()), memory.data(),
+                                memory.size_bytes(), &it_));
+  }
+  // Take the tensor over, unless they throw.
+  Tensor(const Executable& e, DLManagedTensorVersioned* managed) {
+    check(hone_tensor_from_dlpack(e.get(), managed, &it_));
+  }
+  Tensor(const Executable& e, DLManagedTensor* managed) {
+    check(hone_tensor_from_dlpack_unversioned(e.get(), managed, &it_));
+  }
+  Tensor(Tensor&& o) noexcept : it_(std::exchange(o.it_, nullptr)) {}
+  Tensor& operator=(Tensor&& o) noexcept {
+    Tensor taken(std::move(o));
+    std::swap(it_, taken.it_);
+    return *this;
+  }
+  Tensor(const Tensor&) = delete;
+  Tensor& operator=(const Tensor&) = delete;
+  ~Tensor() { hone_tensor_free(it_); }
+
+  // An object that keeps the memory; free it by its deleter.
+  DLManagedTensorVersioned* to_dlpack() const {
+    DLManagedTensorVersioned* out = nullptr;
+    check(hone_tensor_to_dlpack(it_, &out));
+    return out;
+  }
+  DLManagedTensor* to_dlpack_unversioned() const {
+    DLManagedTensor* out = nullptr;
+    check(hone_tensor_to_dlpack_unversioned(it_, &out));
+    return out;
+  }
+  hone_tensor_layout layout() const {
+    hone_tensor_layout out;
+    check(hone_tensor_describe(it_, &out));
+    return out;
+  }
+  // Copy all elements, densely, to or from memory of exactly their size.
+  template <class R>
+    requires WritableMemory<R>
+  void read(R&& data) const {
+    const std::span memory(data);
+    check(hone_tensor_read(it_, memory.data(), memory.size_bytes()));
+  }
+  template <class R>
+    requires Memory<R>
+  void write(R&& data) {
+    const std::span memory(data);
+    check(hone_tensor_write(it_, memory.data(), memory.size_bytes()));
+  }
+  hone_tensor* get() const { return it_; }
+
+ private:
+  hone_tensor* it_ = nullptr;
+};
+
 // As hone_session_options. The session copies the data that the pointers and the span refer to.
 struct SessionOptions {
   int32_t threads = 0;                     // of its own pool; 0: all that are available
@@ -203,6 +277,9 @@ struct SessionOptions {
   int64_t max_memory = 0;  // bytes, limits hone_memory.peak; 0: 80 % of what is available
   std::string entry = {};  // the function to run; empty: the plan's only one
   std::vector<const State*> states = {};  // together with each group that the entry uses, once
+  // Runs are submitted to `stream` and return: see hone_session_options.
+  bool on_stream = false;
+  void* stream = nullptr;
 };
 
 // Runs one call at a time. The executable may be destroyed first. Movable, not copyable: a session
@@ -223,6 +300,8 @@ class Session {
     for (const State* state : options.states) states.push_back(state->get());
     given.states = states.data();
     given.state_count = static_cast<int32_t>(states.size());
+    given.on_stream = options.on_stream ? 1 : 0;
+    given.stream = options.stream;
     check(hone_session_create(e.get(), &given, &it_));
   }
   Session(Session&& o) noexcept : it_(std::exchange(o.it_, nullptr)) {}
@@ -233,7 +312,7 @@ class Session {
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  ~Session() { hone_session_free(it_); }  // waits for submit()
+  ~Session() { hone_session_free(it_); }  // waits for runs
 
   // The number of an input or output of the session's entry by its name.
   int32_t input(const std::string& name) const {
@@ -277,6 +356,10 @@ class Session {
                            memory.data(), memory.size_bytes()));
   }
 
+  // A tensor, which the session keeps until other memory is bound.
+  void bind_input(int32_t i, const Tensor& t) { check(hone_bind_input_tensor(it_, i, t.get())); }
+  void bind_output(int32_t i, const Tensor& t) { check(hone_bind_output_tensor(it_, i, t.get())); }
+
   // Sizes of an output for the inputs bound now; a data-dependent size is given as its upper bound.
   Dims output_dims(int32_t i) {
     int64_t dims[HONE_MOST_AXES];
@@ -316,7 +399,10 @@ class Session {
   // Runs in another thread: poll() returns whether the run is finished, wait() throws its error.
   void submit() { check(hone_submit(it_)); }
   bool poll() const { return hone_poll(it_) != 0; }
-  void wait() { check(hone_wait(it_)); }
+  void wait() { check(hone_wait(it_)); }  // also for runs on the caller's stream
+  // Order between streams, by a CUevent: later runs start after it; it comes after all runs so far.
+  void wait_event(void* event) { check(hone_wait_event(it_, event)); }
+  void record_event(void* event) { check(hone_record_event(it_, event)); }
   // In milliseconds from now; negative: no deadline. Checked while the run waits for states, and
   // between steps up to the first that updates a state.
   void set_deadline(int64_t milliseconds) { check(hone_set_deadline(it_, milliseconds)); }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/fault.h"
 #include "base/large_memory.h"
+#include "runtime/dlpack.h"
 #include "runtime/host_memory.h"
 
 namespace hone {
@@ -205,6 +206,20 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
     const auto at = reinterpret_cast<std::uintptr_t>(data);
     if (at % buffer_alignment != 0) return std::nullopt;
     return DeviceMemory{at, 0};
+  }
+  bool shares_memory_with(const Device& other) const override { return other.shares_host_memory(); }
+  DeviceMemory comparable(DeviceMemory m) const override {
+    return {1, static_cast<std::int64_t>(m.handle) + m.offset};
+  }
+  std::optional<RawMemory> address_of(DeviceMemory m) const override {
+    return RawMemory{HostMemory::address(m), dlpack::dl_cpu, 0};
+  }
+  std::optional<DeviceMemory> of_address(const RawMemory& m) const override {
+    const bool is_of_host = m.device_type == 0 || m.device_type == dlpack::dl_cpu ||
+                            m.device_type == dlpack::dl_cuda_host ||
+                            m.device_type == dlpack::dl_cuda_managed;
+    if (!is_of_host || !m.address) return std::nullopt;
+    return DeviceMemory{reinterpret_cast<std::uintptr_t>(m.address), 0};
   }
 
   std::unique_ptr<LoadedCode> load(std::span<const Binary* const> binaries,

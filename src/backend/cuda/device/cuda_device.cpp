@@ -12,6 +12,7 @@
 #include "backend/cuda/device/cudnn_handles.h"
 #include "backend/cuda/device/program.h"
 #include "base/error.h"
+#include "runtime/dlpack.h"
 
 namespace hone {
 
@@ -29,8 +30,11 @@ class CudaEvent final : public Event {
         driver().cuEventCreate(&handle_, has_time ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING),
         "cuEventCreate");
   }
+  // The caller's event.
+  CudaEvent(std::shared_ptr<Context> context, CUevent handle)
+      : context_(std::move(context)), has_time_(false), is_owned_(false), handle_(handle) {}
   ~CudaEvent() override {
-    if (!context_->is_lost()) driver().cuEventDestroy(handle_);
+    if (is_owned_ && !context_->is_lost()) driver().cuEventDestroy(handle_);
   }
   void synchronize() override {
     context_->refuse_if_lost();
@@ -49,7 +53,7 @@ class CudaEvent final : public Event {
 
  private:
   std::shared_ptr<Context> context_;
-  bool has_time_;
+  bool has_time_, is_owned_ = true;
   CUevent handle_ = nullptr;
 };
 
@@ -74,8 +78,9 @@ class Recent {
 
 class CudaRecording final : public Recording {
  public:
-  CudaRecording(std::shared_ptr<Context> context, CUgraphExec graph)
-      : context_(std::move(context)), graph_(graph) {}
+  CudaRecording(std::shared_ptr<Context> context, CUgraphExec graph,
+                std::shared_ptr<OwnedMemory> scratch)
+      : context_(std::move(context)), graph_(graph), scratch_(std::move(scratch)) {}
   ~CudaRecording() override {
     if (!context_->is_lost()) driver().cuGraphExecDestroy(graph_);
   }
@@ -84,6 +89,7 @@ class CudaRecording final : public Recording {
  private:
   std::shared_ptr<Context> context_;
   CUgraphExec graph_;
+  std::shared_ptr<OwnedMemory> scratch_;  // that its kernels use
 };
 
 class CudaStream final : public Stream {
@@ -93,14 +99,33 @@ class CudaStream final : public Stream {
     context_->refuse_if_lost();
     const Scope scope(*context_);
     check(driver().cuStreamCreate(&handle_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    recorder_ = handle_;
+  }
+  // The caller's stream, of this context.
+  CudaStream(std::shared_ptr<Context> context, std::shared_ptr<Allocator> allocator,
+             CUstream adopted)
+      : context_(std::move(context)),
+        allocator_(std::move(allocator)),
+        is_owned_(false),
+        handle_(adopted) {
+    context_->refuse_if_lost();
+    const Scope scope(*context_);
+    CUcontext of = nullptr;
+    check(driver().cuStreamGetCtx(handle_, &of), "cuStreamGetCtx");
+    if (of != context_->handle())
+      throw UserError("cuda: the stream is of another context than the primary one of GPU ",
+                      context_->ordinal(), ", on which the plan runs; give a stream of that GPU");
   }
   ~CudaStream() override {
     if (context_->is_lost()) return;
     CUcontext old = nullptr;
     if (driver().cuCtxPushCurrent(context_->handle()) != CUDA_SUCCESS) return;
-    driver().cuStreamSynchronize(handle_);
+    if (is_owned_) driver().cuStreamSynchronize(handle_);
     cudnn::release(*context_, handle_);
-    driver().cuStreamDestroy(handle_);
+    if (recorder_) {
+      cudnn::release(*context_, recorder_);
+      driver().cuStreamDestroy(recorder_);
+    }
     driver().cuCtxPopCurrent(&old);
   }
 
@@ -161,7 +186,7 @@ class CudaStream final : public Stream {
       blocks = std::clamp<std::int64_t>(scratch_threads / threads, 1, blocks);
       const std::size_t each = (l.scratch_bytes + 63) / 64 * 64;
       take_scratch(each * static_cast<std::size_t>(blocks * threads));
-      values_.push_back(address(scratch_.at()));
+      values_.push_back(address(scratch_->at()));
       values_.push_back(each);
     }
     for (std::uint32_t i = 0; i < h.sizes; ++i)
@@ -194,22 +219,28 @@ class CudaStream final : public Stream {
     static_cast<const CudaCall&>(c).run(values_, handle_);
   }
 
+  // The default stream cannot be captured, and a caller may capture his own: its work is recorded
+  // on another.
   bool start_recording() override {
     const Scope scope(usable());
-    check(driver().cuStreamBeginCapture(handle_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+    if (!recorder_)
+      check(driver().cuStreamCreate(&recorder_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    check(driver().cuStreamBeginCapture(recorder_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
           "cuStreamBeginCapture");
+    std::swap(handle_, recorder_);
     return true;
   }
   // Work that cannot be captured fails the capture; the stream stays usable.
   std::unique_ptr<Recording> finish_recording() override {
+    std::swap(handle_, recorder_);
     const Scope scope(usable());
     CUgraph graph = nullptr;
     CUgraphExec executable = nullptr;
-    if (driver().cuStreamEndCapture(handle_, &graph) != CUDA_SUCCESS) return nullptr;
+    if (driver().cuStreamEndCapture(recorder_, &graph) != CUDA_SUCCESS) return nullptr;
     const CUresult r = driver().cuGraphInstantiate(&executable, graph, 0);
     driver().cuGraphDestroy(graph);
     if (r != CUDA_SUCCESS) return nullptr;
-    return std::make_unique<CudaRecording>(context_, executable);
+    return std::make_unique<CudaRecording>(context_, executable, scratch_);
   }
   void replay(const Recording& r) override {
     const Scope scope(usable());
@@ -255,16 +286,18 @@ class CudaStream final : public Stream {
   }
 
   void take_scratch(std::size_t bytes) {
-    if (bytes <= scratch_.size()) return;
+    if (scratch_ && bytes <= scratch_->size()) return;
     check(driver().cuStreamSynchronize(handle_), "cuStreamSynchronize");
-    scratch_ = {};
-    scratch_ = OwnedMemory(allocator_, bytes);
+    scratch_ = nullptr;
+    scratch_ = std::make_shared<OwnedMemory>(allocator_, bytes);
   }
 
   std::shared_ptr<Context> context_;
   std::shared_ptr<Allocator> allocator_;
-  CUstream handle_ = nullptr;
-  OwnedMemory scratch_;
+  bool is_owned_ = true;
+  CUstream handle_ = nullptr;    // swapped with the next while work is recorded
+  CUstream recorder_ = nullptr;  // the same, unless the stream is the caller's
+  std::shared_ptr<OwnedMemory> scratch_;
   std::vector<CUdeviceptr> values_;
   std::vector<void*> arguments_;
   Recent recent_;
@@ -300,6 +333,33 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
     return DeviceMemory{at, 0};
   }
 
+  bool shares_memory_with(const Device& other) const override {
+    const auto* o = dynamic_cast<const CudaDevice*>(&other);
+    return o && o->context_ == context_;
+  }
+  DeviceMemory comparable(DeviceMemory m) const override {
+    return {1, static_cast<std::int64_t>(address(m))};
+  }
+  std::optional<RawMemory> address_of(DeviceMemory m) const override {
+    return RawMemory{reinterpret_cast<void*>(address(m)), dlpack::dl_cuda, context_->ordinal()};
+  }
+  std::optional<DeviceMemory> of_address(const RawMemory& m) const override {
+    const auto at = reinterpret_cast<CUdeviceptr>(m.address);
+    unsigned type = 0;
+    int ordinal = -1, is_managed = 0;
+    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                   CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    void* answers[] = {&type, &ordinal, &is_managed};
+    const bool may_be = m.device_type == 0 || m.device_type == dlpack::dl_cuda_managed ||
+                        (m.device_type == dlpack::dl_cuda && m.ordinal == context_->ordinal());
+    if (!may_be || !at || driver().cuPointerGetAttributes(3, asked, answers, at) != CUDA_SUCCESS)
+      return std::nullopt;
+    const bool is_here = type == CU_MEMORYTYPE_DEVICE && ordinal == context_->ordinal();
+    if (!is_here && !is_managed) return std::nullopt;
+    return DeviceMemory{at, 0};
+  }
+
   DeviceMemory alloc(std::size_t bytes) override { return {context_->alloc(bytes), 0}; }
   void free(DeviceMemory m, std::size_t) noexcept override { context_->free(address(m)); }
 
@@ -328,6 +388,14 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
                                       std::shared_ptr<Allocator> allocator) override {
     if (!allocator) allocator = shared_from_this();
     return std::make_unique<CudaStream>(context_, std::move(allocator));
+  }
+  std::shared_ptr<Stream> adopt_stream(void* native) override {
+    return std::make_shared<CudaStream>(context_, shared_from_this(),
+                                        static_cast<CUstream>(native));
+  }
+  std::unique_ptr<Event> adopt_event(void* native) override {
+    if (!native) throw UserError("cuda: the event is null, expected a CUevent");
+    return std::make_unique<CudaEvent>(context_, static_cast<CUevent>(native));
   }
 
  private:

@@ -31,7 +31,7 @@ namespace hone::cuda {
   X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime) X(cuModuleLoadData) X(cuModuleUnload) \
   X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute) \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuOccupancyMaxActiveClusters) X(cuLaunchKernel) \
-  X(cuLaunchKernelEx) X(cuPointerGetAttributes)
+  X(cuLaunchKernelEx) X(cuPointerGetAttributes) X(cuStreamGetCtx)
 // clang-format on
 
 struct Driver {

@@ -85,6 +85,13 @@ class VulkanDevice final : public Device {
     if (m.handle % limits().alignment != 0 || !shared_->memory.holds(m)) return std::nullopt;
     return m;
   }
+  bool shares_memory_with(const Device& other) const override {
+    const auto* o = dynamic_cast<const VulkanDevice*>(&other);
+    return o && o->shared_ == shared_;
+  }
+  DeviceMemory comparable(DeviceMemory m) const override {
+    return {1, static_cast<std::int64_t>(Memory::address(m))};
+  }
   DeviceMemory alloc(std::size_t bytes) override { return shared_->memory.alloc(bytes); }
   void free(DeviceMemory m, std::size_t) noexcept override { shared_->memory.free(m); }
   std::unique_ptr<LoadedCode> load(std::span<const Binary* const> binaries,
