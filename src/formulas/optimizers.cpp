@@ -1,0 +1,25 @@
+#include "formulas/optimizers.h"
+
+#include <cmath>
+
+#include "ops/common.h"
+
+namespace hone::formulas {
+
+Moments next_moments(const Moments& m, Value d, double beta1, double beta2) {
+  return {m.first * beta1 + d * (1 - beta1), m.second * beta2 + d * d * (1 - beta2)};
+}
+
+Value bias_correction(Value step, double beta) { return 1.0 - ops::exp(step * std::log(beta)); }
+
+Value adam_change(const Moments& m, Value c1, Value c2, double epsilon) {
+  return (m.first / c1) / (ops::sqrt(m.second / c2) + epsilon);
+}
+
+Velocity next_velocity(Value velocity, Value derivative, double momentum, Value damped,
+                       bool is_nesterov) {
+  const Value next = velocity * momentum + damped;
+  return {next, is_nesterov ? derivative + next * momentum : next};
+}
+
+}  // namespace hone::formulas
