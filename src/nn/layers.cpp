@@ -68,11 +68,11 @@ Conv::Conv(Module& parent, std::string name, const ConvOptions& o, int space, Wh
 }
 Tensor Conv::operator()(const Tensor& x, Where at) const {
   return located(at, [&] {
-    const Convolution by{.stride = options_.stride,
-                         .padding = options_.padding,
-                         .dilation = options_.dilation,
-                         .groups = options_.groups,
-                         .bias = or_none(bias, options_.bias)};
+    const ConvolutionOptions by{.stride = options_.stride,
+                                .padding = options_.padding,
+                                .dilation = options_.dilation,
+                                .groups = options_.groups,
+                                .bias = or_none(bias, options_.bias)};
     return space_ == 1 ? conv1d(x, weight, by, at) : conv2d(x, weight, by, at);
   });
 }

@@ -24,7 +24,7 @@ struct Body {
   }
   void add(const Type& type) { in.push_back(trace->parameter(type, cat("x", in.size()))); }
   Tensors call(const Lambda& f) const {
-    const Recording recording(trace);
+    const TraceScope recording(trace);
     return f(in);
   }
   void finish(const Tensors& results) const {
@@ -108,7 +108,7 @@ Scanned unrolled(Trace& t, Tensors carried, const Tensors& over, const Dim& step
   for (std::int64_t i = 0; i < steps.number(); ++i) {
     Tensors slices;
     for (const Tensor& x : over) slices.push_back(select(x, 0, i));
-    const Recording users_lines(t.shared_from_this());
+    const TraceScope users_lines(t.shared_from_this());
     Stepped done = step(carried, slices);
     carried = std::move(done.carried);
     kept.resize(done.kept.size());
@@ -163,7 +163,7 @@ Scanned scan(const Tensors& carried, const Tensors& over,
     Stepped done;
     body.call([&](const Tensors& in) {
       const Tensors slices = slices_at(*body.trace, over, in[0]);
-      const Recording users_lines(body.trace);
+      const TraceScope users_lines(body.trace);
       done = step(Tensors(in.begin() + 1, in.end()), slices);
       return Tensors();
     });

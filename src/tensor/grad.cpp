@@ -96,7 +96,7 @@ class Derivation {
       d.push_back(is_float(r.dtype()) ? total_or_zero(r) : constant_like(r, 0));
     Tensors given;
     {
-      const Recording users_lines(trace_.shared_from_this());
+      const TraceScope users_lines(trace_.shared_from_this());
       given = own.rule(trace_.tensors(own.inputs), trace_.tensors(own.results), trace_.tensors(d));
     }
     if (given.size() != own.inputs.size())
@@ -219,7 +219,7 @@ ValueAndGrad value_and_grad(const std::function<Tensor(const Tensors&)>& f, cons
     Trace& t = Trace::current();
     Tensor value;
     {
-      const Recording users_lines(t.shared_from_this());
+      const TraceScope users_lines(t.shared_from_this());
       value = f(x);
     }
     return {value, grad(value, x, options, at)};
@@ -242,7 +242,7 @@ Tensors with_gradient(const std::function<Tensors(const Tensors&)>& f, const Bac
     OwnGradient own{.inputs = t.values(inputs), .results = {}, .rule = backward};
     Tensors results;
     {
-      const Recording users_lines(t.shared_from_this());
+      const TraceScope users_lines(t.shared_from_this());
       results = f(inputs);
     }
     for (const Value& v : t.values(results)) own.results.push_back(t.marked(v));

@@ -41,7 +41,7 @@ void expect_vector(const Value& v, const Dim& size, std::string_view who, std::s
     throw UserError(who, ": ", what, " is ", v.type(), ", expected [", size, "]");
 }
 
-Tensor convolved(const Tensor& x, const Tensor& w, const Convolution& by, int space,
+Tensor convolved(const Tensor& x, const Tensor& w, const ConvolutionOptions& by, int space,
                  std::string_view who, Where at) {
   static constexpr const char* layouts[] = {"", "[n, channels, l]", "[n, channels, h, w]",
                                             "[n, channels, d, h, w]"};
@@ -114,13 +114,13 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Where at) {
   });
 }
 
-Tensor conv1d(const Tensor& x, const Tensor& w, const Convolution& by, Where at) {
+Tensor conv1d(const Tensor& x, const Tensor& w, const ConvolutionOptions& by, Where at) {
   return convolved(x, w, by, 1, "conv1d", at);
 }
-Tensor conv2d(const Tensor& x, const Tensor& w, const Convolution& by, Where at) {
+Tensor conv2d(const Tensor& x, const Tensor& w, const ConvolutionOptions& by, Where at) {
   return convolved(x, w, by, 2, "conv2d", at);
 }
-Tensor conv3d(const Tensor& x, const Tensor& w, const Convolution& by, Where at) {
+Tensor conv3d(const Tensor& x, const Tensor& w, const ConvolutionOptions& by, Where at) {
   return convolved(x, w, by, 3, "conv3d", at);
 }
 

@@ -27,15 +27,18 @@ class PerAxis {
 // x w^T + bias for w [out, in] and bias [out], over the last axis of x. An empty bias is none.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias = {}, Where = Where::current());
 
-struct Convolution {
+struct ConvolutionOptions {
   PerAxis stride = 1, padding = 0, dilation = 1;
   std::int64_t groups = 1;
   Tensor bias = {};  // [out]
 };
 // x [n, in, ...], w [out, in / groups, ...], with one, two or three spatial axes.
-Tensor conv1d(const Tensor& x, const Tensor& w, const Convolution& = {}, Where = Where::current());
-Tensor conv2d(const Tensor& x, const Tensor& w, const Convolution& = {}, Where = Where::current());
-Tensor conv3d(const Tensor& x, const Tensor& w, const Convolution& = {}, Where = Where::current());
+Tensor conv1d(const Tensor& x, const Tensor& w, const ConvolutionOptions& = {},
+              Where = Where::current());
+Tensor conv2d(const Tensor& x, const Tensor& w, const ConvolutionOptions& = {},
+              Where = Where::current());
+Tensor conv3d(const Tensor& x, const Tensor& w, const ConvolutionOptions& = {},
+              Where = Where::current());
 
 struct Pooling {
   std::optional<PerAxis> stride = {};  // the window's size unless given

@@ -188,7 +188,7 @@ void Program::record(std::string name, const std::vector<Arg>& args, const Calls
     for (const Arg& a : args) in.push_back(trace->parameter(a.type, a.name));
     Results results;
     {
-      const Recording recording(trace);
+      const TraceScope recording(trace);
       results = calls[args.size()](in);
     }
     add_results(*trace, results);
@@ -224,6 +224,62 @@ Program Program::only(const std::vector<std::string>& entries, Where at) const {
   });
 }
 
+namespace {
+
+// The entry with constants for the states that have a value. `places` are the new places of the
+// others.
+ProgramEntry frozen_entry(const ProgramEntry& e, const std::vector<const Array*>& values,
+                          const std::vector<std::int32_t>& places) {
+  ProgramEntry out{e.name, {}, {}};
+  Values arguments;
+  std::vector<std::uint32_t> param_of(e.states.size());
+  for (std::size_t i = 0; i < e.states.size(); ++i) {
+    const Function::Param& p = e.function.params()[i];
+    const std::int32_t s = e.states[i];
+    if (s >= 0 && values[static_cast<std::size_t>(s)]) {
+      if (p.donated)
+        throw UserError("frozen: entry '", e.name, "' sets state '", p.name,
+                        "'; leave the entry out with only()");
+      arguments.push_back(constant(out.function.graph(), *values[static_cast<std::size_t>(s)]));
+      continue;
+    }
+    param_of[i] = static_cast<std::uint32_t>(out.states.size());
+    arguments.push_back(out.function.add_param(p.value.type(), p.name));
+    out.states.push_back(s < 0 ? s : places[static_cast<std::size_t>(s)]);
+  }
+  const Values results = inline_call(out.function.graph(), e.function, arguments);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Function::Result& r = e.function.results()[i];
+    out.function.add_result(results[i], r.name);
+    if (r.stored_to) out.function.store(i, param_of[*r.stored_to]);
+  }
+  return out;
+}
+
+}  // namespace
+
+Program Program::frozen(const std::vector<std::pair<std::string, Array>>& states, Where at) const {
+  return located(at, [&] {
+    Program out(data_->name);
+    out.data_->seed = data_->seed;
+    std::vector<const Array*> values;
+    std::vector<std::int32_t> places;
+    for (const StateVariable& s : data_->states) {
+      const auto it = std::ranges::find(states, s.name, [](auto& x) { return x.first; });
+      values.push_back(it == states.end() ? nullptr : &it->second);
+      places.push_back(static_cast<std::int32_t>(out.data_->states.size()));
+      if (!values.back())
+        out.data_->states.push_back(s);
+      else if (!(it->second.type() == s.type))
+        throw UserError("frozen: state '", s.name, "' is ", s.type, ", its value ",
+                        it->second.type());
+    }
+    for (const ProgramEntry& e : data_->entries)
+      out.data_->entries.push_back(frozen_entry(e, values, places));
+    return out;
+  });
+}
+
 ProgramGraph Program::graph() const { return {data_->name, data_->states, data_->entries}; }
 
 namespace {
@@ -254,7 +310,7 @@ void redirect(const Variables& variables, const Tensors& to, const std::function
                         to[i].type(), "; give a value of its type");
       redirected.before.emplace_back(v.place_, redirected.entry.redirect(v.place_, to[i]));
     }
-    const Recording users_lines(Trace::current().shared_from_this());
+    const TraceScope users_lines(Trace::current().shared_from_this());
     f();
   });
 }

@@ -125,6 +125,9 @@ class Program {
   std::string text() const;
   // The program without the other entries. States stay.
   Program only(const std::vector<std::string>& entries, Where = Where::current()) const;
+  // The program with the values given for states as weights; no entry may set one of them.
+  Program frozen(const std::vector<std::pair<std::string, Array>>& states,
+                 Where = Where::current()) const;
   // For the compiler, see ir/program.h.
   ProgramGraph graph() const;
 

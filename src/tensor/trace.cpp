@@ -9,8 +9,8 @@ namespace hone {
 
 namespace {
 
-// Recording has an owner on each thread; the API's functions find it here, as values that come from
-// nothing (zeros, states) have no operand that could name it.
+// TraceScope has an owner on each thread; the API's functions find it here, as values that come
+// from nothing (zeros, states) have no operand that could name it.
 thread_local std::shared_ptr<Trace> innermost;
 thread_local std::optional<Where> line;
 
@@ -137,16 +137,16 @@ Tensor Trace::redirect(std::int32_t state, const Tensor& to) {
   return before;
 }
 
-Recording::Recording(std::shared_ptr<Trace> trace)
+TraceScope::TraceScope(std::shared_ptr<Trace> trace)
     : before_(std::exchange(innermost, std::move(trace))),
       line_before_(std::exchange(line, std::nullopt)) {}
 
-Recording::~Recording() {
+TraceScope::~TraceScope() {
   innermost = std::move(before_);
   line = line_before_;
 }
 
-Line::Line(Where at) : is_outermost_(!line) {
+LineScope::LineScope(Where at) : is_outermost_(!line) {
   if (!is_outermost_) return;
   line = at;
   if (!innermost) return;
@@ -154,7 +154,7 @@ Line::Line(Where at) : is_outermost_(!line) {
   origins_before_ = graph_->set_origins(graph_->origin_list({{at.line(), at.file_name(), ""}}));
 }
 
-Line::~Line() {
+LineScope::~LineScope() {
   if (!is_outermost_) return;
   line.reset();
   if (graph_) graph_->set_origins(origins_before_);

@@ -89,7 +89,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<OwnGradient>& own_gradients() { return own_gradients_; }
 
  private:
-  friend class Recording;
+  friend class TraceScope;
   StateUse& use(std::int32_t state);
   bool is_around(const Trace& inner) const;
 
@@ -107,11 +107,11 @@ class Trace : public std::enable_shared_from_this<Trace> {
 };
 
 // While it lives, this thread's operations are recorded in the trace.
-class Recording {
+class TraceScope {
  public:
-  explicit Recording(std::shared_ptr<Trace>);
-  ~Recording();
-  Recording(const Recording&) = delete;
+  explicit TraceScope(std::shared_ptr<Trace>);
+  ~TraceScope();
+  TraceScope(const TraceScope&) = delete;
 
  private:
   std::shared_ptr<Trace> before_;
@@ -119,11 +119,11 @@ class Recording {
 };
 
 // One call of the API: its nodes get the caller's line. Of nested calls, the outermost counts.
-class Line {
+class LineScope {
  public:
-  explicit Line(Where);
-  ~Line();
-  Line(const Line&) = delete;
+  explicit LineScope(Where);
+  ~LineScope();
+  LineScope(const LineScope&) = delete;
   bool is_outermost() const { return is_outermost_; }
 
  private:
@@ -136,7 +136,7 @@ std::string text_of(Where);  // "file:line"
 // f(), as one call of the API made at that line: its errors begin with the line.
 template <class F>
 decltype(auto) located(Where at, F&& f) {
-  const Line line(at);
+  const LineScope line(at);
   if (!line.is_outermost()) return f();
   try {
     return f();

@@ -92,7 +92,7 @@ class Consumer(unittest.TestCase):
             self.assertNotRegex(text, r'#\s*include\s*"', header)
         strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I", self.include]
         for compiler in ("g++", "clang++-19"):
-            for header in ("hone/hone.h", "hone/runtime.h"):
+            for header in ("hone/hone.h", "hone/compiler.h", "hone/runtime.h"):
                 run(compiler, "-std=c++20", *strict, "-x", "c++", "-", input=f"#include <{header}>\n")
             for source in [*HERE.glob("*.cpp"), DIGITS / "main.cpp"]:
                 run(compiler, "-std=c++20", *strict, source)
