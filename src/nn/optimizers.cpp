@@ -66,11 +66,8 @@ void SGD::step(const Tensors& gradients, Where at) const {
   });
 }
 
-AdamW::AdamW(Program& p, std::string name, Variables parameters, AdamOptions o, Where at)
-    : AdamW(p, std::move(name), std::move(parameters), o, true, at) {}
-
-AdamW::AdamW(Program& p, std::string name, Variables parameters, AdamOptions o, bool is_decoupled,
-             Where at)
+Adam::Adam(Program& p, std::string name, Variables parameters, AdamOptions o, bool is_decoupled,
+           Where at)
     : Optimizer(p, std::move(name), std::move(parameters), o.rate, at),
       options_(o),
       is_decoupled_(is_decoupled) {
@@ -79,7 +76,7 @@ AdamW::AdamW(Program& p, std::string name, Variables parameters, AdamOptions o, 
   second_ = per_parameter(p, "exp_avg_sq", at);
 }
 
-void AdamW::step(const Tensors& gradients, Where at) const {
+void Adam::step(const Tensors& gradients, Where at) const {
   located(at, [&] {
     expect_one_each(gradients);
     Trace& t = Trace::current();

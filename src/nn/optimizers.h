@@ -51,19 +51,19 @@ class SGD : public Optimizer {
   Variables velocity_;  // NAME.PARAMETER.momentum_buffer; none without momentum
 };
 
-// Kingma and Ba, "Adam", 2015, with the decay of Loshchilov and Hutter, "Decoupled weight decay
-// regularization", 2019.
+// Kingma and Ba, "Adam", 2015. The decay is part of the gradient.
 struct AdamOptions {
-  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 1e-2;
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
 };
-class AdamW : public Optimizer {
+class Adam : public Optimizer {
  public:
-  AdamW(Program&, std::string name, Variables parameters, AdamOptions = {},
-        Where = Where::current());
+  Adam(Program& p, std::string name, Variables parameters, AdamOptions o = {},
+       Where at = Where::current())
+      : Adam(p, std::move(name), std::move(parameters), o, false, at) {}
   void step(const Tensors& gradients, Where = Where::current()) const;
 
  protected:
-  AdamW(Program&, std::string name, Variables parameters, AdamOptions, bool is_decoupled, Where);
+  Adam(Program&, std::string name, Variables parameters, AdamOptions, bool is_decoupled, Where);
 
  private:
   AdamOptions options_;
@@ -71,11 +71,17 @@ class AdamW : public Optimizer {
   Variable count_;            // NAME.step, f32
   Variables first_, second_;  // NAME.PARAMETER.exp_avg and exp_avg_sq
 };
-// The decay is part of the gradient; 0 unless given.
-struct Adam : AdamW {
-  Adam(Program& p, std::string name, Variables parameters, AdamOptions o = {.weight_decay = 0},
-       Where at = Where::current())
-      : AdamW(p, std::move(name), std::move(parameters), o, false, at) {}
+
+// The decay, times the rate, is taken from the parameter itself (Loshchilov and Hutter, "Decoupled
+// weight decay regularization", 2019).
+struct AdamWOptions {
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 1e-2;
+};
+struct AdamW : Adam {
+  AdamW(Program& p, std::string name, Variables parameters, AdamWOptions o = {},
+        Where at = Where::current())
+      : Adam(p, std::move(name), std::move(parameters),
+             {o.rate, o.beta1, o.beta2, o.epsilon, o.weight_decay}, true, at) {}
 };
 
 // Running means of parameters: states NAME.PARAMETER of group "model", which begin as the

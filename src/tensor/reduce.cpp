@@ -1,4 +1,6 @@
 // Functions along axes: reductions, scans, sorting, softmax, products.
+#include <algorithm>
+
 #include "import/common/build.h"
 #include "tensor/functions.h"
 #include "tensor/trace.h"
@@ -16,6 +18,7 @@ Axes reduced_axes(const AxisList& list, const Value& x, std::string_view who) {
       if (out[i] == out.back())
         throw UserError(who, ": axis ", a, " of ", x.type(), " is given twice");
   }
+  std::ranges::sort(out);
   return out;
 }
 
