@@ -1,7 +1,5 @@
 #include "formulas/optimizers.h"
 
-#include <cmath>
-
 #include "ops/common.h"
 
 namespace hone::formulas {
@@ -10,10 +8,16 @@ Moments next_moments(const Moments& m, Value d, double beta1, double beta2) {
   return {m.first * beta1 + d * (1 - beta1), m.second * beta2 + d * d * (1 - beta2)};
 }
 
-Value bias_correction(Value step, double beta) { return 1.0 - ops::exp(step * std::log(beta)); }
+Value bias_correction(Value step, double beta) {
+  return 1.0 - ops::pow(constant_like(step, beta), step);
+}
 
-Value adam_change(const Moments& m, Value c1, Value c2, double epsilon) {
-  return (m.first / c1) / (ops::sqrt(m.second / c2) + epsilon);
+Value adam_change(const Moments& m, double epsilon) {
+  return m.first / (ops::sqrt(m.second) + epsilon);
+}
+
+Value adagrad_change(Value derivative, Value sum_of_squares, double epsilon) {
+  return derivative / (ops::sqrt(sum_of_squares) + epsilon);
 }
 
 Velocity next_velocity(Value velocity, Value derivative, double momentum, Value damped,

@@ -15,9 +15,13 @@ Moments next_moments(const Moments&, Value derivative, double beta1, double beta
 // 1 - beta^step, for a step counted from 1: what a mean that began at 0 is to be divided by.
 Value bias_correction(Value step, double beta);
 
-// What Adam subtracts, before the rate: first / c1 / (sqrt(second / c2) + epsilon) for the
-// corrections c1, c2 (Kingma and Ba, "Adam", 2015, algorithm 1).
-Value adam_change(const Moments&, Value c1, Value c2, double epsilon);
+// first / (sqrt(second) + epsilon): what Adam subtracts, before the rate. Of corrected moments it
+// is algorithm 1 of Kingma and Ba, "Adam", 2015; with the correction in the rate, the end of their
+// section 2.
+Value adam_change(const Moments&, double epsilon);
+
+// The same for the sum of all squares (Duchi et al., 2011).
+Value adagrad_change(Value derivative, Value sum_of_squares, double epsilon);
 
 // The next velocity, velocity * momentum + damped, where `damped` is the derivative or a part of
 // it; and the direction to go: it, or with Nesterov derivative + momentum * it (Sutskever et al.,

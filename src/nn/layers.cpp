@@ -206,6 +206,31 @@ Tensor MultiheadAttention::operator()(const Tensor& x, const Tensor& memory, con
   });
 }
 
+KvCache::KvCache(Module& parent, std::string name, CacheOptions o, Where at)
+    : Module(parent, std::move(name), at) {
+  expect_positive(at, this->name(), "length", o.length);
+  expect_heads({.width = o.width, .heads = o.heads}, this->name(), at);
+  const Type type = f32({o.batch, o.heads, o.length, o.width / o.heads});
+  keys = buffer("keys", type, 0, at, "cache");
+  values = buffer("values", type, 0, at, "cache");
+}
+
+Tensor MultiheadAttention::decode(const Tensor& x, const KvCache& cache, const Tensor& place,
+                                  Where at) const {
+  return located(at, [&] {
+    if (x.rank() != 3 || x.size(1) != Dim(1))
+      throw UserError("module '", name(), "': decode of ", x, ", expected one position: [n, 1, ",
+                      options_.width, "]");
+    const Tensors parts = chunk(linear(x, in_proj_weight, in_proj_bias), 3, -1);
+    cache.keys.set(dynamic_update(cache.keys, heads_of(parts[1]), 2, place));
+    cache.values.set(dynamic_update(cache.values, heads_of(parts[2]), 2, place));
+    const Tensor k = cache.keys, v = cache.values;
+    const Tensor y = scaled_dot_product_attention(heads_of(parts[0]), k, v,
+                                                  {.mask = arange(k.size(2)) <= place});
+    return out_proj(flatten(transpose(y, 1, 2), 2));
+  });
+}
+
 Mlp::Mlp(Module& parent, std::string name, MlpOptions o, Where at)
     : Module(parent, std::move(name), at),
       linear1(*this, "linear1", {.in = o.width, .out = o.hidden}, at),
@@ -227,6 +252,13 @@ TransformerBlock::TransformerBlock(Module& parent, std::string name, BlockOption
 Tensor TransformerBlock::operator()(const Tensor& x, Where at) const {
   return located(at, [&] {
     const Tensor y = x + self_attn(norm1(x), {.is_causal = is_causal_});
+    return y + mlp(norm2(y));
+  });
+}
+Tensor TransformerBlock::decode(const Tensor& x, const KvCache& cache, const Tensor& place,
+                                Where at) const {
+  return located(at, [&] {
+    const Tensor y = x + self_attn.decode(norm1(x), cache, place);
     return y + mlp(norm2(y));
   });
 }

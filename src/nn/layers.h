@@ -127,6 +127,17 @@ struct Dropout {
   }
 };
 
+// Keys and values of the positions so far, for decoding one after the other: states `keys` and
+// `values` [n, heads, length, width / heads] of group "cache", so that each user has a State of
+// that group.
+struct CacheOptions {
+  std::int64_t batch = 1, heads = 1, length = 0, width = 0;
+};
+struct KvCache : Module {
+  KvCache(Module& parent, std::string name, CacheOptions, Where = Where::current());
+  Variable keys, values;
+};
+
 // Of [n, l, width]: in_proj_weight [3 width, width], in_proj_bias [3 width], out_proj.weight and
 // bias.
 struct AttentionOptions {
@@ -141,6 +152,10 @@ class MultiheadAttention : public Module {
   // Queries from x, keys and values from another sequence [n, s, width].
   Tensor operator()(const Tensor& x, const Tensor& memory, const Attention& = {},
                     Where = Where::current()) const;
+  // Causal self-attention of one position, x [n, 1, width], at place `at` (an i64 scalar, which
+  // must be inside the cache): its key and value are written to the cache, which must hold those
+  // before it.
+  Tensor decode(const Tensor& x, const KvCache&, const Tensor& at, Where = Where::current()) const;
   Variable in_proj_weight, in_proj_bias;
   Linear out_proj;
 
@@ -176,6 +191,8 @@ class TransformerBlock : public Module {
  public:
   TransformerBlock(Module& parent, std::string name, BlockOptions, Where = Where::current());
   Tensor operator()(const Tensor&, Where = Where::current()) const;
+  // One position, as MultiheadAttention::decode().
+  Tensor decode(const Tensor& x, const KvCache&, const Tensor& at, Where = Where::current()) const;
   LayerNorm norm1, norm2;
   MultiheadAttention self_attn;
   Mlp mlp;

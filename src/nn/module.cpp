@@ -77,9 +77,11 @@ Variable Module::parameter(const std::string& name, const Type& type, const Star
   });
 }
 
-Variable Module::buffer(const std::string& name, const Type& type, const Start& start, Where at) {
+Variable Module::buffer(const std::string& name, const Type& type, const Start& start, Where at,
+                        std::string group) {
   return located(at, [&] {
-    const Variable v = data_->program.variable(data_->name + "." + name, type, start);
+    const Variable v =
+        data_->program.variable(data_->name + "." + name, type, start, std::move(group));
     data_->add({name, v, false});
     return v;
   });

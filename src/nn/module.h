@@ -33,9 +33,10 @@ class Module {
   Variables states() const;
 
  protected:
-  // Make a state of this module. A buffer is not trained.
+  // Make a state of this module. A buffer is not trained. `group` is as for Program::variable().
   Variable parameter(const std::string& name, const Type&, const Start&, Where = Where::current());
-  Variable buffer(const std::string& name, const Type&, const Start&, Where = Where::current());
+  Variable buffer(const std::string& name, const Type&, const Start&, Where = Where::current(),
+                  std::string group = "model");
   // Another module's parameter as one of this: both are trained together ("tied").
   void tie(const Variable&);
 

@@ -93,8 +93,8 @@ void Adam::step(const Tensors& gradients, Where at) const {
                                                          g, options_.beta1, options_.beta2);
       first_[i].set(t.tensor(m.first));
       second_[i].set(t.tensor(m.second));
-      Value change = formulas::adam_change(m, cast_to(c1, x.dtype()), cast_to(c2, x.dtype()),
-                                           options_.epsilon);
+      Value change = formulas::adam_change(
+          {m.first / cast_to(c1, x.dtype()), m.second / cast_to(c2, x.dtype())}, options_.epsilon);
       if (decays && is_decoupled_) change = change + x * options_.weight_decay;
       parameters_[i].set(t.tensor(x - r * change));
     }

@@ -109,6 +109,12 @@ struct Range {
 Tensor slice(const Tensor&, int axis, Range, Where = Where::current());
 // `size` elements from `start` on, which must be inside.
 Tensor narrow(const Tensor&, int axis, const Dim& start, const Dim& size, Where = Where::current());
+// The same from a place (an integer scalar) that a run computes; and x with `part` there instead. A
+// part that is not inside is moved inside.
+Tensor dynamic_slice(const Tensor& x, int axis, const Tensor& start, const Dim& size,
+                     Where = Where::current());
+Tensor dynamic_update(const Tensor& x, const Tensor& part, int axis, const Tensor& start,
+                      Where = Where::current());
 // One index of an axis, which disappears. Negative indices count from the back.
 Tensor select(const Tensor&, int axis, std::int64_t index, Where = Where::current());
 Tensor flip(const Tensor&, const AxisList&, Where = Where::current());

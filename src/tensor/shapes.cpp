@@ -43,6 +43,16 @@ Dim place_in(std::int64_t at, const Dim& n) {
   return at < 0 ? max(n + Dim(at), 0) : min(Dim(at), n);
 }
 
+// A start for each axis: that of one, and 0.
+Value starts_of(Trace& t, int rank, int axis, const Tensor& start, std::string_view who) {
+  const Value at = t.value(start);
+  if (at.rank() != 0 || !is_integer(at.dtype()))
+    throw UserError(who, ": the start is ", at.type(), ", expected an integer scalar");
+  Values all(static_cast<std::size_t>(rank), build::integer_list(t.graph(), {0}));
+  all[static_cast<std::size_t>(axis)] = reshape_to(cast_to(at, DType::i64), {1});
+  return concat_values(all, 0);
+}
+
 }  // namespace
 
 Tensor reshape(const Tensor& x, const Dims& sizes, Where at) {
@@ -152,6 +162,25 @@ Tensor slice(const Tensor& x, int axis, Range range, Where at) {
 }
 Tensor narrow(const Tensor& x, int axis, const Dim& start, const Dim& size, Where at) {
   return recorded(at, [&](Trace& t) { return slice_axis(t.value(x), axis, start, size); });
+}
+Tensor dynamic_slice(const Tensor& x, int axis, const Tensor& start, const Dim& size, Where at) {
+  return recorded(at, [&](Trace& t) {
+    const Value v = t.value(x);
+    const int k = normal_axis(axis, v.rank(), "dynamic_slice");
+    Dims sizes = v.shape().dims;
+    sizes[static_cast<std::size_t>(k)] = size;
+    return ops::dynamic_slice(Values{v, starts_of(t, v.rank(), k, start, "dynamic_slice")},
+                              {{"sizes", sizes}});
+  });
+}
+Tensor dynamic_update(const Tensor& x, const Tensor& part, int axis, const Tensor& start,
+                      Where at) {
+  return recorded(at, [&](Trace& t) {
+    const Value v = t.value(x);
+    const int k = normal_axis(axis, v.rank(), "dynamic_update");
+    return ops::dynamic_update(
+        Values{v, t.value(part), starts_of(t, v.rank(), k, start, "dynamic_update")});
+  });
 }
 Tensor select(const Tensor& x, int axis, std::int64_t index, Where at) {
   return recorded(at, [&](Trace& t) {

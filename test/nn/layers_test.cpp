@@ -148,6 +148,26 @@ TEST(Functions, HaveDerivatives) {
     expect_layer(f32({2, 3, 4, 4}), [](nn::Module& root) { return root; }, f);
 }
 
+TEST(TransformerBlock, DecodesWhatItComputesAtOnce) {
+  Program p("p");
+  nn::Module root(p, "m");
+  const nn::TransformerBlock block(root, "block", {.width = 4, .heads = 2, .is_causal = true});
+  const nn::KvCache cache(root, "cache", {.heads = 2, .length = 3, .width = 4});
+  p.entry("whole", {{"x", f32({1, 3, 4})}}, [&](Tensor x) { return Results{{"y", block(x)}}; });
+  p.entry("next", {{"x", f32({1, 1, 4})}, {"at", i64({})}},
+          [&](Tensor x, Tensor at) { return Results{{"y", block.decode(x, cache, at)}}; });
+  Interpreted run(p);
+  const Array x = random_array({1, 3, 4}, 3);
+  const List whole = numbers(run.run("whole", {x})["y"]);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const Array one = floats({1, 1, 4}, std::vector<float>(x.as<float>().begin() + 4 * i,
+                                                           x.as<float>().begin() + 4 * i + 4));
+    const List y = numbers(run.run("next", {one, Array::scalar_int(i, DType::i64)})["y"]);
+    for (std::size_t k = 0; k < 4; ++k)
+      EXPECT_NEAR(y[k], whole[4 * static_cast<std::size_t>(i) + k], 1e-5) << i;
+  }
+}
+
 TEST(BatchNorm, KeepsRunningStatistics) {
   Program p("p");
   nn::Module root(p, "m");
