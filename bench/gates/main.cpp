@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <random>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "backend/cpu/target/measure.h"
 #include "c_program.h"
 #include "gate.h"

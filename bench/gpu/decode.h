@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 
 namespace hone {
 

@@ -14,7 +14,7 @@
 #include <map>
 #include <random>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "backend/backend.h"
 #include "base/json.h"
 #include "compile/precision.h"

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "base/json.h"
 #include "compile/stats.h"
 

@@ -1,68 +1,81 @@
 #include "api/hone.h"
 
-#include <algorithm>
-
-#include "backend/devices/devices.h"
+#include "api/runtime/boundary.h"
+#include "backend/backend.h"
+#include "compile/program.h"
+#include "import/import.h"
+#include "import/tensor_file.h"
+#include "optimize/source.h"
+#include "plan/plan_file.h"
 #include "runtime/prepare.h"
+#include "tensor/trace.h"
 
 namespace hone {
 
 namespace {
 
-// Names identify values in messages, plans and files.
-template <class Named>
-void check_name(const Named& taken, std::string_view what, const std::string& name) {
-  if (name.empty()) throw UserError("builder: an ", what, " needs a name");
-  for (const auto& t : taken)
-    if (t.name == name)
-      throw UserError("builder: ", what, " '", name, "' already exists; give each a unique name");
+CompileOptions options_of(const CompileWith& with) {
+  CompileOptions o{.strategy = with.strategy, .threads = with.threads, .cache = with.cache};
+  if (!with.device.empty()) o.backend = &backend(with.device);
+  return o;
 }
 
 }  // namespace
 
-Value Builder::add_input(const Type& type, std::string name, bool is_donated) {
-  check_name(function_.params(), "input", name);
-  if (!type.is_tensor())
-    throw UserError("builder: input '", name, "' is ", type, ", expected a tensor");
-  for (const Dim& d : type.shape.dims)
-    if (d.low() < 0)
-      throw UserError("builder: input '", name, "' is ", type, ", expected sizes of 0 or more");
-  return function_.add_param(type, std::move(name), is_donated);
+Compiled::Compiled(Plan plan) : plan_(std::make_shared<const Plan>(std::move(plan))) {}
+
+runtime::Executable Compiled::load() const {
+  return runtime::Executable(new hone_executable{load_plan(plan_, open_devices(*plan_))});
 }
 
-void Builder::output(Value v, std::string name) { add_output(v, std::move(name), std::nullopt); }
+void Compiled::save(const std::string& path) const { write_plan(path, *plan_); }
 
-void Builder::output(Value v, std::string name, Value stored_to) {
-  const auto is_it = [&](const Function::Param& p) { return p.value == stored_to; };
-  const auto& params = function_.params();
-  const auto param = std::ranges::find_if(params, is_it);
-  if (param == params.end() || !param->donated)
-    throw UserError("builder: output '", name,
-                    "' is to be stored to a value that is no donated input; make it with "
-                    "donated_input()");
-  if (v && !(v.type() == stored_to.type()))
-    throw UserError("builder: output '", name, "' is ", v.type(), ", expected ", stored_to.type(),
-                    " as of input '", param->name, "', to which it is stored");
-  const auto index = static_cast<std::uint32_t>(param - params.begin());
-  for (const Function::Result& r : function_.results())
-    if (r.stored_to == index)
-      throw UserError("builder: outputs '", r.name, "' and '", name, "' are both stored to input '",
-                      param->name, "'; at most one may be");
-  add_output(v, std::move(name), index);
+Compiled compile(const Program& p, const CompileWith& with, Where at) {
+  return located(at, [&] { return Compiled(compile(p.graph(), options_of(with))); });
 }
 
-void Builder::add_output(Value v, std::string name, std::optional<std::uint32_t> stored_to) {
-  check_name(function_.results(), "output", name);
-  if (!v || &v.graph() != &function_.graph())
-    throw UserError("builder: output '", name, "' is ",
-                    v ? "a value of another builder" : "an empty value",
-                    "; give a value that this builder's operations made");
-  function_.add_result(v, std::move(name), stored_to);
+Compiled optimize(const Program& p, const CompileWith& with, Where at) {
+  return located(at, [&] {
+    const OptimizeRequest request{.compile = options_of(with), .budget = with.budget};
+    return Compiled(optimize(p.graph(), request).plan);
+  });
 }
 
-std::unique_ptr<Session> open_session(const Plan& plan, SessionOptions options) {
-  return std::make_unique<Session>(
-      load_plan(std::make_shared<const Plan>(plan), open_devices(plan)), std::move(options));
+Compiled compile_onnx(const std::string& path, const CompileWith& with, Where at) {
+  return located(at,
+                 [&] { return Compiled(compile(source(import_onnx(path)), options_of(with))); });
+}
+
+std::vector<Array> run(runtime::Session& session, const std::vector<Array>& inputs, Where at) {
+  return located(at, [&] {
+    Session& s = *session.get()->it;
+    return s.run(std::span(inputs));
+  });
+}
+
+Array read(const runtime::State& state, const std::string& name, Where at) {
+  return located(at, [&] { return state.get()->it.read(name); });
+}
+
+void write(runtime::State& state, const std::string& name, const Array& a, Where at) {
+  located(at, [&] { state.get()->it.write(name, a); });
+}
+
+Program frozen(const Program& p, const runtime::State& state, Where at) {
+  return located(at, [&] {
+    std::vector<std::pair<std::string, Array>> values;
+    for (const std::string& name : state.get()->it.names())
+      values.emplace_back(name, state.get()->it.read(name));
+    return p.frozen(values, at);
+  });
+}
+
+Array read_array(const std::string& path, Where at) {
+  return located(at, [&] { return path.ends_with(".pb") ? read_tensor_pb(path) : read_npy(path); });
+}
+
+void write_array(const std::string& path, const Array& a, Where at) {
+  located(at, [&] { write_npy(path, a); });
 }
 
 }  // namespace hone

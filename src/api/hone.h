@@ -1,57 +1,74 @@
-// The whole interface: build or import a function, compile it to a plan, save it, run it. Programs
-// that only run plans include <hone/runtime.h> instead and link no compiler.
+// Builds models, trains and runs them: tensors and programs, layers and optimisers, and what
+// compiles them. It shows nothing of the compiler's inside, which <hone/compiler.h> has. What
+// compiled programs are run with is <hone/runtime.h>, which links no compiler.
+//
+//   Program p("double");
+//   p.entry("main", {{"x", f32({dim("n", 1, 100)})}}, [](Tensor x) { return Results{{"y", x * 2}};
+//   }); Compiled c = compile(p); runtime::Executable exe = c.load(); runtime::Session session(exe);
+//   Array y = run(session, {x})[0];
 #pragma once
 
-#include "compile/compile.h"
-#include "compile/optimize.h"
-#include "compile/precision.h"
-#include "compile/program.h"
-#include "export/onnx/export.h"
-#include "import/import.h"
-#include "import/tensor_file.h"
-#include "ops/common.h"
-#include "optimize/model.h"
-#include "optimize/source.h"
-#include "plan/plan_file.h"
-#include "ref/compare.h"
-#include "runtime/session.h"
-#include "type/text.h"
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/runtime/runtime.h"
+#include "nn/layers.h"
+#include "nn/optimizers.h"
+#include "tensor/control.h"
+#include "tensor/grad.h"
+#include "tensor/network.h"
+#include "tensor/program.h"
 
 namespace hone {
 
-// Builds a function from C++. Error messages and explanations of the plan name the source lines
-// that called the operations. Values belong to the builder and must not be used after it is
-// destroyed, unless function() was copied. Throws UserError for invalid arguments.
-class Builder {
- public:
-  Builder() { function_.graph().record_source(true); }
+struct Plan;
 
-  // A value that the caller passes to every run. Callers bind by name: input names must be unique.
-  Value input(const Type& type, std::string name) {
-    return add_input(type, std::move(name), false);
-  }
-  // A result may reuse its memory (in-place updates).
-  Value donated_input(const Type& type, std::string name) {
-    return add_input(type, std::move(name), true);
-  }
-  // Data that is part of the model.
-  Value weight(const Array& data) { return constant(function_.graph(), data); }
-  // A value of this builder that every run returns; output names must be unique. The same value may
-  // be several outputs.
-  void output(Value v, std::string name);
-  // An output whose value is in the memory of this donated input after every run, so that the next
-  // run reads it there: in place where possible, else copied at the end of a run. Both have one
-  // type; at most one output for each input.
-  void output(Value v, std::string name, Value stored_to);
-  const Function& function() const { return function_; }
-
- private:
-  Value add_input(const Type&, std::string name, bool is_donated);
-  void add_output(Value, std::string name, std::optional<std::uint32_t> stored_to);
-  Function function_;
+struct CompileWith {
+  std::string device = {};  // a name from `hone devices`; empty: the first that this machine has
+  std::string strategy = "auto";  // see `hone optimize --help`; optimize() tries all of the device
+  int threads = 0;                // of the compiler; 0: as many as the machine has
+  bool cache = true;              // compiled kernels are kept on disk
+  double budget = 15;             // seconds that optimize() may time
 };
 
-// Opens a session that runs a plan on the processor.
-std::unique_ptr<Session> open_session(const Plan&, SessionOptions = {});
+// A compiled program: for each entry what runs it, and its states. A handle.
+class Compiled {
+ public:
+  explicit Compiled(Plan);
+  // On this machine's device.
+  runtime::Executable load() const;
+  // A plan file, which <hone/runtime.h> and `hone run` open. Replaces it atomically.
+  void save(const std::string& path) const;
+  const Plan& plan() const { return *plan_; }  // see plan/plan.h
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+};
+
+// Measures nothing: kernels are chosen by predicted times, and each is checked against the
+// reference.
+Compiled compile(const Program&, const CompileWith& = {}, Where = Where::current());
+// Each entry with every strategy of the device, verified as a whole and timed against each other.
+Compiled optimize(const Program&, const CompileWith& = {}, Where = Where::current());
+// The same for an ONNX file, whose only entry is "main". Open sizes stay open.
+Compiled compile_onnx(const std::string& path, const CompileWith& = {}, Where = Where::current());
+
+// One run of the session's entry: its inputs in the order of the entry's arguments, its results in
+// theirs.
+std::vector<Array> run(runtime::Session&, const std::vector<Array>& inputs,
+                       Where = Where::current());
+// The value of a state, by name.
+Array read(const runtime::State&, const std::string& name, Where = Where::current());
+void write(runtime::State&, const std::string& name, const Array&, Where = Where::current());
+// The program with the values of these states as weights; no entry may set one of them. Entries
+// that do are left out by Program::only().
+Program frozen(const Program&, const runtime::State&, Where = Where::current());
+
+// A tensor in a file: .npy, or ONNX's .pb.
+Array read_array(const std::string& path, Where = Where::current());
+void write_array(const std::string& path, const Array&, Where = Where::current());
 
 }  // namespace hone

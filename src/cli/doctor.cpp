@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "backend/backend.h"
 #include "base/flags.h"
 #include "base/json.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "base/json.h"
 #include "cli/load.h"
 #include "pass/map_sizes.h"

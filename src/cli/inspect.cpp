@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "base/checked.h"
 #include "base/json.h"
 #include "cli/commands.h"

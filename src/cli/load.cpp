@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "backend/backend.h"
 #include "base/terminal.h"
 #include "cli/run/table.h"

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/function.h"
 #include "ops/common.h"
 
 namespace hone {
@@ -95,7 +96,9 @@ class Differentiator {
       const Values parts = op.differentiable ? op.differentiable(call) : op.expand(call);
       for (const auto& [i, d] : dy) flow(parts[i], d);
     } else {
-      throw UserError("gradient: operation ", op.name, " has no derivative");
+      const std::string from = origins_text(Value(graph_, n));
+      throw UserError("gradient: operation ", op.name, from.empty() ? "" : " of ", from,
+                      " has no derivative");
     }
   }
 

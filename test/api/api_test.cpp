@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "api/runtime/runtime.h"
 
 namespace hone {

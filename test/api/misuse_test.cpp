@@ -10,7 +10,7 @@
 #include <functional>
 #include <thread>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "api/runtime/runtime.h"
 
 namespace hone {

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <random>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "api/runtime/runtime.h"
 #include "test/compile/models.h"
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <map>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "test/cli/second_reading_nodes.h"
 #include "test/import/support.h"
 #include "test/onnx/suite.h"

@@ -1,6 +1,6 @@
 // Compiles a function, runs it, saves it, loads it; imports a model; triggers errors of both
 // libraries. usage: compile MODEL.onnx PLAN
-#include <hone/hone.h>
+#include <hone/compiler.h>
 #include <hone/runtime.h>
 
 #include <cstdio>

@@ -17,6 +17,8 @@ NOT_IN_RUNTIME = re.compile(r"LLVM|dnnl|protobuf|gomp|tbb|spdlog|fmt")
 RUNTIME_BYTES = 3 << 20
 # Of what <string> and <vector> alone come to, in lines: they take 0.2 s with GCC 12.
 RUNTIME_HEADER_LINES = 1.3
+# Of what <functional> and <memory> alone come to, which take half of the header's second.
+MODEL_HEADER_LINES = 1.25
 
 
 def run(*command, **options):
@@ -92,7 +94,7 @@ class Consumer(unittest.TestCase):
             self.assertNotRegex(text, r'#\s*include\s*"', header)
         strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I", self.include]
         for compiler in ("g++", "clang++-19"):
-            for header in ("hone/hone.h", "hone/runtime.h"):
+            for header in ("hone/hone.h", "hone/compiler.h", "hone/runtime.h"):
                 run(compiler, "-std=c++20", *strict, "-x", "c++", "-", input=f"#include <{header}>\n")
             for source in [*HERE.glob("*.cpp"), DIGITS / "main.cpp"]:
                 run(compiler, "-std=c++20", *strict, source)
@@ -114,12 +116,22 @@ class Consumer(unittest.TestCase):
                 self.assertRegex(line.split(" ", 2)[2],
                                  r"^(hone_|(typeinfo (name )?for |vtable for )?hone::|HONE_)", library)
 
+    def lines(self, text):
+        return len(run("g++", "-std=c++20", "-E", "-P", "-I", self.include, "-x", "c++", "-",
+                       input=text).splitlines())
+
     def test_the_runtime_header_is_light(self):
-        def lines(text):
-            return len(run("g++", "-std=c++20", "-E", "-P", "-I", self.include, "-x", "c++", "-",
-                           input=text).splitlines())
-        self.assertLessEqual(lines("#include <hone/runtime.h>\n"),
-                             RUNTIME_HEADER_LINES * lines("#include <string>\n#include <vector>\n"))
+        self.assertLessEqual(self.lines("#include <hone/runtime.h>\n"), RUNTIME_HEADER_LINES *
+                             self.lines("#include <string>\n#include <vector>\n"))
+
+    def test_the_header_for_models_is_light_and_shows_no_compiler(self):
+        own = re.findall(r"include/hone/(\S+)", run(
+            "g++", "-std=c++20", "-MM", "-I", self.include, "-x", "c++", "-",
+            input="#include <hone/hone.h>\n"))
+        self.assertLessEqual(len(own), 25)
+        self.assertEqual([h for h in own if not re.match(r"(base|type|tensor|nn)/|[^/]*$", h)], [])
+        self.assertLessEqual(self.lines("#include <hone/hone.h>\n"), MODEL_HEADER_LINES *
+                             self.lines("#include <functional>\n#include <memory>\n"))
 
 
 unittest.main(argv=sys.argv[:1])

@@ -29,7 +29,7 @@
 #include <fstream>
 #include <thread>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "backend/devices/devices.h"
 #include "cli/commands.h"
 #include "import/tensor_file.h"

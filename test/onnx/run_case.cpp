@@ -4,7 +4,7 @@
 #include <chrono>
 #include <new>
 
-#include "api/hone.h"
+#include "api/compiler.h"
 #include "base/file.h"
 #include "import/onnx/file/model.h"
 #include "verify/model/expansion.h"

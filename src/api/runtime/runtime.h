@@ -81,6 +81,8 @@ class Executable {
   explicit Executable(std::span<const std::byte> plan) {
     check(hone_load_memory(plan.data(), plan.size(), &it_));
   }
+  // Takes over a handle of the C interface.
+  explicit Executable(hone_executable* it) : it_(it) {}
   Executable(const Executable& o) { check(hone_executable_share(o.it_, &it_)); }
   Executable(Executable&& o) noexcept : it_(std::exchange(o.it_, nullptr)) {}
   Executable& operator=(Executable o) noexcept {
@@ -408,6 +410,7 @@ class Session {
   void set_deadline(int64_t milliseconds) { check(hone_set_deadline(it_, milliseconds)); }
   // Stops the run in progress at its next step. Other threads may call only this and poll().
   void stop() { hone_stop(it_); }
+  hone_session* get() const { return it_; }
 
  private:
   hone_session* it_ = nullptr;

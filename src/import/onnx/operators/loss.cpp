@@ -1,4 +1,5 @@
 // Losses over classes.
+#include "formulas/losses.h"
 #include "import/common/build.h"
 #include "import/onnx/node/context.h"
 #include "import/onnx/operators/list.h"
@@ -18,23 +19,19 @@ Value negative_log_likelihood(NodeContext& c, Value x, Value target, Value weigh
     c.fail(cat("the weights are ", weight.type(), ", expected one for each of the ", x.shape()[1],
                " classes"));
   std::string_view how = c.text("reduction", "mean");
-  Value w = filled(c.graph(), x.dtype(), target.shape(), 1), used;
-  Value safe = target;
+  formulas::Classes classes{.weight = weight};
+  Value checked = target;
   if (c.has_attribute("ignore_index")) {
-    used = ops::ne(target, integer_like(target, c.integer("ignore_index", 0)));
-    safe = ops::select(Values{used, target, integer_like(target, 0)});
+    classes.ignored = c.integer("ignore_index", 0);
+    const Value used = ops::ne(target, integer_like(target, *classes.ignored));
+    checked = ops::select(Values{used, target, integer_like(target, 0)});
   }
-  require_within(safe, 0, x.shape()[1] - 1, "a class");
-  if (weight) w = ops::gather(Values{weight, safe}, {{"axis", std::int64_t{0}}});
-  if (used) w = where_or(used, w, 0);
-  Value picked = squeeze(take_along(x, unsqueeze(safe, {1}), 1), {1});
-  Value loss = -picked * w;
-  if (used) loss = where_or(used, loss, 0);
-  if (how == "none") return loss;
-  const Axes all = all_axes(loss.rank());
-  if (how == "sum") return sum_over(loss, all);
+  require_within(checked, 0, x.shape()[1] - 1, "a class");
+  const formulas::Weighed w = formulas::negative_log_likelihood(x, target, classes);
+  if (how == "none") return w.loss;
+  if (how == "sum") return formulas::sum_of(w.loss);
   if (how != "mean") c.bad_attribute("reduction", how, "none, sum or mean");
-  return sum_over(loss, all) / sum_over(w, all);
+  return formulas::mean_of(w);
 }
 
 Values negative_log_likelihood_import(NodeContext& c) {

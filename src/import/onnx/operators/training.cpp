@@ -1,5 +1,6 @@
 // Optimiser steps (ai.onnx.preview.training).
 #include "base/amount.h"
+#include "formulas/optimizers.h"
 #include "grad/gradients.h"
 #include "import/common/build.h"
 #include "import/onnx/node/context.h"
@@ -45,10 +46,10 @@ Values momentum(NodeContext& c) {
   for (std::size_t i = 0; i < in.of[0].size(); ++i) {
     Value x = in.of[0][i], g = x * decay + in.of[1][i], v = in.of[2][i];
     Value factor = where_or(is_later(in.step), scalar(c.graph(), beta, x.dtype()), 1);
-    Value next = v * alpha + g * factor;
-    Value way = mode == "standard" ? next : g + next * alpha;
-    values.push_back(x - spread(in.rate, x) * way);
-    kept.push_back(next);
+    const formulas::Velocity to =
+        formulas::next_velocity(v, g, alpha, g * factor, mode == "nesterov");
+    values.push_back(x - spread(in.rate, x) * to.direction);
+    kept.push_back(to.next);
   }
   values.insert(values.end(), kept.begin(), kept.end());
   return values;
@@ -63,17 +64,11 @@ Values adagrad(NodeContext& c) {
   for (std::size_t i = 0; i < in.of[0].size(); ++i) {
     Value x = in.of[0][i], g = x * decay + in.of[1][i];
     Value next = in.of[2][i] + g * g;
-    values.push_back(x - spread(rate, x) * g / (ops::sqrt(next) + epsilon));
+    values.push_back(x - spread(rate, x) * formulas::adagrad_change(g, next, epsilon));
     kept.push_back(next);
   }
   values.insert(values.end(), kept.begin(), kept.end());
   return values;
-}
-
-// 1 - base^step.
-Value correction(Value step, double base, DType t) {
-  Value n = cast_to(step, t);
-  return 1.0 - ops::pow(constant_like(n, base), n);
 }
 
 Values adam(NodeContext& c) {
@@ -81,16 +76,17 @@ Values adam(NodeContext& c) {
   const double alpha = c.real("alpha", 0.9), beta = c.real("beta", 0.999),
                epsilon = c.real("epsilon", 0), decay = c.real("norm_coefficient", 0),
                decay_after = c.real("norm_coefficient_post", 0);
-  const DType t = in.rate.dtype();
-  Value corrected =
-      in.rate * ops::sqrt(correction(in.step, beta, t)) / correction(in.step, alpha, t);
+  const Value step = cast_to(in.step, in.rate.dtype());
+  Value corrected = in.rate * ops::sqrt(formulas::bias_correction(step, beta)) /
+                    formulas::bias_correction(step, alpha);
   Value rate = ops::select(Values{is_later(in.step), corrected, in.rate});
   Values values, first, second;
   for (std::size_t i = 0; i < in.of[0].size(); ++i) {
     Value x = in.of[0][i], g = x * decay + in.of[1][i];
-    first.push_back(in.of[2][i] * alpha + g * (1 - alpha));
-    second.push_back(in.of[3][i] * beta + g * g * (1 - beta));
-    Value next = x - spread(rate, x) * first[i] / (ops::sqrt(second[i]) + epsilon);
+    const formulas::Moments m = formulas::next_moments({in.of[2][i], in.of[3][i]}, g, alpha, beta);
+    first.push_back(m.first);
+    second.push_back(m.second);
+    Value next = x - spread(rate, x) * formulas::adam_change(m, epsilon);
     values.push_back(next * (1 - decay_after));
   }
   values.insert(values.end(), first.begin(), first.end());
