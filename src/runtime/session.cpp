@@ -185,7 +185,7 @@ class Session::Impl {
     check_limit(r);
     ports_.check_contents();
     ports_.check_outputs(r.outputs);
-    if (copies_->needs_host(r.used) || r.program.waits_for_host) settle();
+    if (has_pending_ && (r.program.waits_for_host || copies_->needs_host(r.used))) settle();
     take_memory(r);
     place(r);
     has_pending_ = is_on_callers_stream();
@@ -216,7 +216,7 @@ class Session::Impl {
           "session: fetch() has no results to copy; after binding inputs of other sizes, call "
           "compute() first");
     ports_.check_outputs(computed_->outputs);
-    if (copies_->needs_host(computed_->used)) settle();
+    if (has_pending_ && copies_->needs_host(computed_->used)) settle();
     download(*computed_);
   }
 
