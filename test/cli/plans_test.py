@@ -126,7 +126,41 @@ class Plans(CommandCase):
         self.assertEqual(self.hone("optimize", "memory.onnx", "-o", "no.hone", "--state", "past").returncode, USAGE)
         model("open.onnx", ["n"])
         done = self.hone("optimize", "open.onnx", "-o", "no.hone", "--state", "past=present")
-        self.assertIn("the sizes of a state are fixed; give them with --dim", done.stderr)
+        self.assertIn("the other sizes of a state are fixed; give them with --dim", done.stderr)
+
+    def test_caches_grow(self):
+        parts = [["past.a", "x", "present.a"], ["past.b", "y", "present.b"]]
+        self.work.joinpath("cache.onnx").write_bytes(onnx.model(
+            [onnx.node("Neg", ["x"], ["y"]),
+             *[onnx.node("Concat", [past, new], [now], ints=[("axis", 1)]) for past, new, now in parts],
+             onnx.node("ReduceSum", ["present.b", "axes"], ["sum"], ints=[("keepdims", 0)])],
+            [onnx.value("x", onnx.F32, [1, 1]), *[onnx.value(p, onnx.F32, [1, "past"]) for p, _, _ in parts]],
+            [onnx.value("sum", onnx.F32, [1]), *[onnx.value(p, onnx.F32, [1, "now"]) for _, _, p in parts]],
+            [onnx.tensor("axes", onnx.I64, [1], struct.pack("<q", 1))]))
+        done = self.hone("optimize", "cache.onnx", "-o", "cache.hone", "--state", "past.*=present.*", "--dim", "past=0..3",
+                         "--rounds", 3, "--budget", 1)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        shown = json.loads(self.hone("inspect", "cache.hone", "--json").stdout)
+        self.assertEqual([(s["name"], s["type"], s["start"]) for s in shown["states"]],
+                         [(p, "f32[1,4], up to 4 along axis 1", "empty") for p, _, _ in parts])
+        state = []
+        for number, wanted in enumerate([-1, -3, -6, -10, None]):
+            npy(self.work / "x.npy", "<f4", (1, 1), struct.pack("<f", number + 1))
+            done = self.hone("run", "cache.hone", "-i", "x=x.npy", "-o", "cache", *state, "--save-state", "s")
+            if wanted is None:
+                self.assertEqual(done.returncode, USER)
+                self.assertIn("state 'past.a' holds 4 along axis 1, but entry 'main' takes 0 to 3", done.stderr)
+                break
+            self.assertEqual(done.returncode, OK, done.stderr)
+            self.assertEqual(struct.unpack("<f", (self.work / "cache" / "sum.npy").read_bytes()[-4:])[0], wanted)
+            state = ["--state", "s"]
+        for words, says in {("past.*=present",): "a * on one side only", ("old.*=present.*",): "no input is named like",
+                            ("past.*=now.*",): "no output 'now.a'"}.items():
+            done = self.hone("optimize", "cache.onnx", "-o", "no.hone", "--dim", "past=0..3", "--state", *words)
+            self.assertEqual(done.returncode, USER, done.stderr)
+            self.assertIn(says, done.stderr)
+        done = self.hone("optimize", "cache.onnx", "-o", "no.hone", "--dim", "past=2", "--state", "past.*=present.*")
+        self.assertIn("along which it may grow", done.stderr)
 
     def test_precision_is_of_the_whole_model_and_its_error_is_said(self):
         worst = {"fp32": 1e-5, "tf32": 2e-3, "fp16": 2e-3, "bf16": 2e-2}
