@@ -6,6 +6,7 @@
 #include "base/amount.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "ops/common.h"
 #include "tensor/trace.h"
 
 namespace hone {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/hone.h"
+#include "base/error.h"
 
 namespace hone {
 namespace {
