@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "api/runtime/runtime.h"
+#include "base/error.h"
 #include "nn/layers.h"
 #include "nn/optimizers.h"
 #include "tensor/control.h"

@@ -26,7 +26,6 @@ class Derivation {
  public:
   Derivation(Trace& trace, Values xs) : trace_(trace), xs_(std::move(xs)) {
     for (const Value& x : xs_) add_cut(x);
-    for (const Value& v : trace.stops()) add_cut(v);
     // Calls made by rules may add others, which what is differentiated does not depend on.
     own_count_ = trace.own_gradients().size();
     for (const OwnGradient& o : trace.own_gradients())
@@ -53,17 +52,19 @@ class Derivation {
     return it == totals_.end() ? constant_like(x, 0) : it->second;
   }
 
-  // Cuts that a path leads to which crosses no other.
+  // Cuts and stops that a path leads to which crosses no other.
   Values reached_from(const Values& ys) const {
     const ValueSet cuts(cuts_.begin(), cuts_.end());
+    Values out;
     ValueSet found;
     std::unordered_set<NodeId> seen;
     std::vector<NodeId> open;
     const auto visit = [&](const Value& v) {
-      if (cuts.contains(v))
-        found.insert(v);
-      else if (seen.insert(v.node()).second)
+      if (Trace::is_stop(v) || cuts.contains(v)) {
+        if (found.insert(v).second) out.push_back(v);
+      } else if (seen.insert(v.node()).second) {
         open.push_back(v.node());
+      }
     };
     for (const Value& y : ys) visit(y);
     while (!open.empty()) {
@@ -71,9 +72,6 @@ class Derivation {
       open.pop_back();
       for (const Value& o : trace_.graph().operands(n)) visit(o);
     }
-    Values out;
-    for (const Value& c : cuts_)
-      if (found.contains(c)) out.push_back(c);
     return out;
   }
 
@@ -230,8 +228,7 @@ Tensor stop_gradient(const Tensor& x, Where at) {
   return recorded(at, [&](Trace& t) {
     const Value v = t.value(x);
     if (!is_float(v.dtype())) return v;
-    t.stops().push_back(t.marked(v));
-    return t.stops().back();
+    return t.stop(v);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "base/amount.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "ops/common.h"
 #include "tensor/trace.h"
 
 namespace hone {
@@ -165,6 +166,12 @@ std::vector<std::int32_t> finish_states(Trace& t) {
   return out;
 }
 
+// Rules of derivatives may hold tensors, and these the trace.
+struct ForgetsRules {
+  Trace& trace;
+  ~ForgetsRules() { trace.own_gradients().clear(); }
+};
+
 }  // namespace
 
 void Program::record(std::string name, const std::vector<Arg>& args, const Calls& calls,
@@ -184,6 +191,7 @@ void Program::record(std::string name, const std::vector<Arg>& args, const Calls
                       args.size() > most_arguments ? "; there may be 8" : "");
     const auto trace =
         std::make_shared<Trace>(cat("entry '", name, "'"), data_, nullptr, options.training);
+    const ForgetsRules forgets{*trace};
     Tensors in;
     for (const Arg& a : args) in.push_back(trace->parameter(a.type, a.name));
     Results results;

@@ -14,6 +14,9 @@ namespace {
 thread_local std::shared_ptr<Trace> innermost;
 thread_local std::optional<Where> line;
 
+// Numbers of `replay` from here on are those of stops.
+constexpr std::int64_t first_stop = std::int64_t{1} << 32;
+
 }  // namespace
 
 Trace::Trace(std::string what, std::shared_ptr<ProgramData> program, std::shared_ptr<Trace> outer,
@@ -93,6 +96,10 @@ Tensor Trace::parameter(const Type& type, std::string name) {
 }
 
 Value Trace::marked(Value v) { return ops::replay(v, {{"number", ++marks_}}); }
+Value Trace::stop(Value v) { return ops::replay(v, {{"number", first_stop + ++marks_}}); }
+bool Trace::is_stop(const Value& v) {
+  return v.is(ops::replay) && v.attrs().integer("number") >= first_stop;
+}
 
 Trace::StateUse& Trace::use(std::int32_t state) {
   const auto it = states_.find(state);

@@ -70,8 +70,11 @@ class Trace : public std::enable_shared_from_this<Trace> {
   const std::vector<Captured>& captured() const { return captured_; }
   // Adds a parameter; of an entry, an input.
   Tensor parameter(const Type&, std::string name);
-  // An identity that no rule looks through and that equals no other value of the trace.
+  // An identity that no rule looks through and that equals no other value of the trace. Derivatives
+  // end at stops, also in a copy of the trace.
   Value marked(Value);
+  Value stop(Value);
+  static bool is_stop(const Value&);
 
   // Of an entry: its states by their place in the program.
   struct StateUse {
@@ -85,7 +88,6 @@ class Trace : public std::enable_shared_from_this<Trace> {
   // Instead of reading the state; an empty tensor ends that. Returns what was set before.
   Tensor redirect(std::int32_t state, const Tensor& to);
 
-  Values& stops() { return stops_; }
   std::vector<OwnGradient>& own_gradients() { return own_gradients_; }
 
  private:
@@ -101,7 +103,6 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<Captured> captured_;
   std::map<std::int32_t, StateUse> states_;
   std::map<std::int32_t, Tensor> redirected_;
-  Values stops_;
   std::vector<OwnGradient> own_gradients_;
   std::int64_t marks_ = 0;
 };

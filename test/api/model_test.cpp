@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/hone.h"
+#include "base/error.h"
 
 namespace hone {
 namespace {
@@ -107,6 +108,35 @@ TEST(Model, HasAStateForEachUser) {
   one.assign(other);  // the better one replaces the worse
   EXPECT_EQ(run(for_one, {number(1)})[0].real(0), 30);
   EXPECT_EQ(run(for_other, {number(0)})[0].real(0), 20);
+}
+
+// A recurrent network learns to say at each step whether the number of ones so far is odd.
+TEST(Model, LearnsThroughAScan) {
+  Program p("parity", {.seed = 4});
+  nn::Module net(p, "net");
+  const nn::Linear in(net, "in", {.in = 2, .out = 16}), again(net, "again", {.in = 16, .out = 16}),
+      head(net, "head", {.in = 16, .out = 2});
+  const nn::Adam adam(p, "adam", net.parameters(), {.rate = 1e-2});
+  p.entry("train", {}, [&] {
+    const Tensor bits = rand(f32({64, 4})) > 0.5;
+    const Tensor x = transpose(one_hot(cast(bits, DType::i64), 2), 0, 1);
+    const Tensor now = cumsum(cast(transpose(bits), DType::i64), 0) & 1;
+    const Scanned s =
+        scan({zeros(f32({64, 16}))}, {x}, [&](const Tensors& c, const Tensors& bit) -> Stepped {
+          const Tensor next = tanh(in(bit[0]) + again(c[0]));
+          return {{next}, {head(next)}};
+        });
+    const Tensor logits = flatten(s.kept[0], 0, 1);
+    const Tensor loss = cross_entropy(logits, flatten(now));
+    adam.step(grad(loss, net.parameters()));
+    return Results{{"loss", loss}};
+  });
+  runtime::Executable exe = compile(p, options).load();
+  runtime::State state(exe);
+  runtime::Session train(exe, {.entry = "train", .states = {&state}});
+  double loss = 1;
+  for (int i = 0; i < 600 && loss > 0.05; ++i) loss = run(train, {})[0].real(0);
+  EXPECT_LE(loss, 0.05);
 }
 
 TEST(Model, RefusesATargetOutOfRangeAndKeepsItsStates) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <regex>
 
+#include "base/error.h"
 #include "nn/layers.h"
 #include "nn/optimizers.h"
 #include "tensor/control.h"

@@ -258,22 +258,50 @@ TEST(Control, Scans) {
   }
 }
 
-TEST(Control, ScansByTeacherForcingAndIsDifferentiatedWhenUnrolled) {
-  Program p("p");
-  Variable w = p.variable("w", f32({2, 2}), Start::normal(0, 0.5));
-  p.entry("f", {{"x", f32({3, 1, 2})}, {"y", f32({3, 1, 2})}}, [&](Tensor x, Tensor y) {
-    const Scanned s = scan({zeros(f32({1, 2}))}, {x},
-                           [&](const Tensors& state, const Tensors& in) -> Stepped {
-                             const Tensor next = tanh(matmul(state[0], w) + in[0]);
-                             return {{next}, {next}};
-                           },
-                           {.unroll = true});
-    const Tensor loss = mse_loss(s.kept[0], y);
-    return Results{{"loss", loss}, {"dw", grad(loss, Variables{w})[0]}};
-  });
-  expect_differences(p, {"w"},
-                     {{"x", floats({3, 1, 2}, {1, -1, 0.5, 0.25, -2, 0.1f})},
-                      {"y", floats({3, 1, 2}, {0, 1, 0, 1, 0, 1})}});
+// Teacher forcing: the next input is given, not what the step predicted.
+TEST(Control, ScansAreDifferentiated) {
+  for (const bool unroll : {false, true}) {
+    Program p("p");
+    const Dim n = unroll ? Dim(3) : dim("n", 1, 8);
+    Variable w = p.variable("w", f32({2, 2}), Start::normal(0, 0.5));
+    p.entry(
+        "f", {{"x", f32({n, 1, 2})}, {"y", f32({n, 1, 2})}, {"start", f32({1, 2})}},
+        [&](Tensor x, Tensor y, Tensor start) {
+          const Scanned s = scan({start, zeros(i64({}))}, {x},
+                                 [&](const Tensors& c, const Tensors& in) -> Stepped {
+                                   const Tensor next = tanh(matmul(c[0], w) + in[0]);
+                                   return {{next, c[1] + 1}, {next, sum(in[0] * next)}};
+                                 },
+                                 {.unroll = unroll});
+          const Tensor loss =
+              mse_loss(s.kept[0], y) + weighed(s.carried[0]) + weighed(square(s.kept[1]));
+          const Tensors d = grad(loss, Tensors{x, start});
+          return Results{
+              {"loss", loss}, {"dw", grad(loss, Variables{w})[0]}, {"dx", d[0]}, {"dstart", d[1]}};
+        });
+    expect_differences(p, {"w", "x", "start"},
+                       {{"x", floats({3, 1, 2}, {1, -1, 0.5, 0.25, -2, 0.1f})},
+                        {"y", floats({3, 1, 2}, {0, 1, 0, 1, 0, 1})},
+                        {"start", floats({1, 2}, {0.5, -0.5})}});
+  }
+}
+
+TEST(Control, BranchesAreDifferentiated) {
+  for (const float at : {1.5f, -0.5f}) {
+    Program p("p");
+    Variable w = p.variable("w", f32({2}), Array(floats({2}, {0.5, 2})));
+    p.entry("f", {{"x", f32({2})}}, [&](Tensor x) {
+      const Tensor y = if_else(
+          sum(x) > 0, [&] { return Tensors{sum(exp(x) * w)}; },
+          [&] { return Tensors{sum(square(x) + stop_gradient(w) * x)}; })[0];
+      const Tensor loss = y * y;
+      return Results{
+          {"loss", loss}, {"dx", grad(loss, Tensors{x})[0]}, {"dw", grad(loss, Variables{w})[0]}};
+    });
+    const std::vector<std::string> of =
+        at > 0 ? std::vector<std::string>{"x", "w"} : std::vector<std::string>{"x"};
+    expect_differences(p, of, {{"x", floats({2}, {at, 0.25})}});
+  }
 }
 
 }  // namespace
