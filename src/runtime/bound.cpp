@@ -20,7 +20,7 @@ class StepBinder {
       : executable_(executable),
         entry_(executable.entry_of(variant)),
         variant_(variant),
-        values_(values) {
+        value_of_(entry_.symbols, values) {
     sizes_.resize(variant.buffers.size(), -1);
     out_.values.assign(values.begin(), values.end());
   }
@@ -62,7 +62,7 @@ class StepBinder {
                   [&](const Step& s) { found |= s.kind == Step::Kind::library; });
     return found;
   }
-  std::int64_t value(const Dim& d) const { return evaluate(d, entry_.symbols, values_); }
+  std::int64_t value(const Dim& d) const { return value_of_(d); }
   // End of the arena bytes that these steps use on a device of the variant. Offsets of prepare
   // steps' buffers do not depend on a run's sizes, while the size of the whole arena may have no
   // valid value.
@@ -507,7 +507,7 @@ class StepBinder {
   const Executable& executable_;
   const LoadedEntry& entry_;
   const Variant& variant_;
-  std::span<const std::int64_t> values_;
+  mutable SizeValues value_of_;
   BoundProgram out_;
   std::vector<std::int64_t> sizes_;  // of buffers; -1: not evaluated yet
 };

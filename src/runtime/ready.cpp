@@ -1,6 +1,7 @@
 #include "runtime/ready.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -116,12 +117,13 @@ std::unique_ptr<Ready> ReadyCache::make(const Ports& ports) const {
 // needed. A plan that was compiled in this process was audited then.
 void ReadyCache::audit_steps(const Variant& v) const {
   std::vector<std::int64_t> values = values_;
-  const auto size = [&](const Dim& d) { return evaluate(d, loaded_.symbols, values); };
   for (const DimBound& b : v.measured) {
     const auto at = std::ranges::find(loaded_.symbols, b.symbol.name(), &Dim::name);
-    values[static_cast<std::size_t>(at - loaded_.symbols.begin())] = size(b.most);
+    values[static_cast<std::size_t>(at - loaded_.symbols.begin())] =
+        evaluate(b.most, loaded_.symbols, values);
   }
-  if (const std::string problem = audit_problem(executable_.plan(), entry_, v, size);
+  SizeValues size(loaded_.symbols, values);
+  if (const std::string problem = audit_problem(executable_.plan(), entry_, v, std::ref(size));
       !problem.empty())
     throw UserError(problem, ", with ", values_.empty() ? "its sizes" : sizes_text(),
                     "; the plan file is damaged; compile the plan again");
