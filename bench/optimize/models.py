@@ -2,7 +2,7 @@
 """Writes the ONNX models that `hone optimize` is timed with: GPT-2 124M and ResNet-50 by shape. `gpt2-decode` is one
 token of GPT-2 with its caches as inputs and outputs: past.I.key is [1, 12, past, 64], present.I.key one longer.
 
-usage: models.py gpt2|gpt2-decode|resnet50 FILE [--layers N] [--tokens N]
+usage: models.py gpt2|gpt2-decode|resnet50 FILE [--layers N] [--tokens N] [--width N] [--words N]
 
 Weights are made up: their values do not change what is timed. Needs Python's standard library only.
 """
@@ -88,8 +88,8 @@ def attribute(key, value):
     return field(1, key) + b"".join(field(8, v) for v in value) + field(20, 7)
 
 
-def gpt2(layers, tokens, decodes=False):
-    width, heads, vocabulary, positions = 768, 12, 50257, 1024
+def gpt2(layers, tokens, decodes=False, width=768, vocabulary=50257):
+    heads, positions = 12, 1024
     m = Model(f"gpt2_decode_{layers}" if decodes else f"gpt2_{layers}x{tokens}")
     ids = m.input("input_ids", [1, tokens], I64)
     embedding = m.weight([vocabulary, width], 0.05)
@@ -181,9 +181,13 @@ def main():
     parser.add_argument("file")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--width", type=int, default=768, help="of GPT-2: a multiple of 12")
+    parser.add_argument("--words", type=int, default=50257, help="of GPT-2")
     a = parser.parse_args()
     decodes = a.shape == "gpt2-decode"
-    (resnet50() if a.shape == "resnet50" else gpt2(a.layers, 1 if decodes else a.tokens, decodes)).write(a.file)
+    model = (resnet50() if a.shape == "resnet50" else
+             gpt2(a.layers, 1 if decodes else a.tokens, decodes, a.width, a.words))
+    model.write(a.file)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ std::int64_t evaluate(const Dim&, std::span<const Dim> symbols,
                       std::span<const std::int64_t> values);
 
 // The same for many expressions, of which a plan has few different ones: each is computed once. The
-// symbols, values and expressions must live as long.
+// symbols and values must live as long.
 class SizeValues {
  public:
   SizeValues(std::span<const Dim> symbols, std::span<const std::int64_t> values)
@@ -29,20 +29,20 @@ class SizeValues {
 
   std::int64_t operator()(const Dim& d) {
     if (d.is_number()) return d.number();
-    const auto [at, is_new] = known_.try_emplace(d.expr());
-    if (!is_new) return at->second;
-    try {
-      return at->second = evaluate(d, symbols_, values_);
-    } catch (...) {
-      known_.erase(at);
-      throw;
-    }
+    if (const auto at = known_.find(d.expr()); at != known_.end()) return at->second.value;
+    const std::int64_t value = evaluate(d, symbols_, values_);
+    known_.emplace(d.expr(), Known{d, value});
+    return value;
   }
 
  private:
   std::span<const Dim> symbols_;
   std::span<const std::int64_t> values_;
-  std::unordered_map<const DimExpr*, std::int64_t> known_;
+  struct Known {
+    Dim size;  // keeps the address of its expression from being used again
+    std::int64_t value;
+  };
+  std::unordered_map<const DimExpr*, Known> known_;
 };
 
 }  // namespace hone
