@@ -11,6 +11,7 @@
 #include "runtime/memory_limit.h"
 #include "runtime/port_copies.h"
 #include "runtime/ready.h"
+#include "runtime/session_states.h"
 #include "runtime/sizes.h"
 
 namespace hone {
@@ -39,7 +40,9 @@ class Session::Impl {
     taken_scratch_.resize(arenas_.size());
     most_scratch_.resize(arenas_.size());
     memory_.address = [this](const BoundAddress& a) { return base(a) + a.offset; };
-    if (!options_.states_are_inputs) bind_states();
+    if (options_.states_are_inputs) return;
+    states_.emplace(*executable_, entry(), options_.states);
+    look_at_states();
   }
 
   ~Impl() {
@@ -109,7 +112,7 @@ class Session::Impl {
     const Ready& r = ready();
     MemoryReport m;
     m.shared = executable_->memory();
-    for (const GroupUses::Use& g : groups_.all()) m.states += g.group->memory.size();
+    if (states_) m.states = states_->bytes();
     for (std::size_t d = 0; d < arenas_.size(); ++d) {
       const DeviceNeeds& needs = r.program.needs[d];
       DeviceUse& use = m.devices.emplace_back();
@@ -177,10 +180,11 @@ class Session::Impl {
   // Copies all inputs, or only those bound since their last copy.
   void compute(bool copies_all) {
     computed_ = nullptr;
-    const HeldGroups held(groups_, runner_->stop, runner_->deadline);
-    const Holding holding(holds_groups_);
-    for (const GroupUses::Use& g : groups_.all()) refuse_torn(*g.group);
-    read_sizes();
+    std::optional<SessionStates::Use> use;
+    if (states_) {
+      use.emplace(*states_, runner_->stop, runner_->deadline);
+      if (states_->bind(ports_)) forget_sizes();
+    }
     Ready& r = ready();
     check_limit(r);
     ports_.check_contents();
@@ -192,22 +196,14 @@ class Session::Impl {
     if (has_pending_) streams_->fork();
     upload(r, copies_all);
     const Variant& v = entry().variants[r.variant];
-    if (groups_.empty())
-      execute(v, r);
-    else
-      run_on_states(v, r);
-    note_results(v, r);
-    for (const BoundState& s : states_)
-      if (s.result != BoundState::none) s.group->set_dims(s.number, result_dims_[s.result]);
+    run_steps(v, r);
     computed_ = &r;
     ++runner_->counters.runs;
   }
 
-  // Sizes of states that grow, unless a run uses them just now.
+  // Sizes of states that grow, as soon as no run uses them.
   void look_at_states() {
-    if (!has_open_states_) return;
-    const HeldGroups held(readers_, runner_->stop, runner_->deadline);
-    read_sizes();
+    if (states_ && states_->look(ports_, runner_->stop, runner_->deadline)) forget_sizes();
   }
 
   void fetch() {
@@ -228,11 +224,10 @@ class Session::Impl {
     try {
       streams_->synchronize();
     } catch (...) {
-      mark_torn();
-      forget_pending();
+      if (states_) states_->note_late_failure();
       throw;
     }
-    forget_pending();
+    if (states_) states_->note_end();
   }
   void wait_for(Event& e) {
     for (std::size_t i = 0; i < streams_->size(); ++i) (*streams_)[i].wait(e);
@@ -277,82 +272,23 @@ class Session::Impl {
  private:
   const Plan& plan() const { return executable_->plan(); }
 
-  // Gives each parameter that is a state its place in the States.
-  void bind_states() {
-    std::vector<GroupUses::Use> uses;
-    for (std::size_t i = 0; i < entry().params.size(); ++i) {
-      const std::int32_t number = entry().state_of(i);
-      if (number == PlanEntry::no_state) continue;
-      const PlanState& s = plan().states[static_cast<std::size_t>(number)];
-      const auto is_its = [&](const GroupUses::Use& u) { return u.group->name == s.group; };
-      auto at = std::ranges::find_if(uses, is_its);
-      if (at == uses.end()) at = uses.insert(uses.end(), find_group(s.group));
-      BoundState& bound = states_.emplace_back(at->group, at->group->number_of(s.name), i);
-      has_open_states_ = has_open_states_ || s.open_axis;
-      const auto updating = std::ranges::find(entry().result_alias, static_cast<std::int32_t>(i));
-      if (updating == entry().result_alias.end()) continue;
-      at->mode = FairLock::Mode::exclusive;
-      bound.result = static_cast<std::size_t>(updating - entry().result_alias.begin());
-    }
-    groups_ = GroupUses(uses);
-    for (GroupUses::Use& u : uses) u.mode = FairLock::Mode::shared;
-    readers_ = GroupUses(std::move(uses));
-    const HeldGroups held(readers_);
-    read_sizes();
-  }
-
-  // With the locks of the groups.
-  void read_sizes() {
-    if (!has_open_states_ && are_states_bound_) return;
-    bool has_changed = false;
-    for (const BoundState& s : states_)
-      has_changed |= ports_.bind_state(s.param, s.group->at(s.state()), s.group->dims(s.number));
-    are_states_bound_ = true;
-    if (!has_changed) return;
-    settle();  // what is kept for other sizes may be in use
+  // States have other sizes; what is kept for the old ones may be in use.
+  void forget_sizes() {
+    settle();
     current_ = computed_ = nullptr;
   }
-  GroupUses::Use find_group(const std::string& name) const {
-    std::shared_ptr<StateGroup> found;
-    for (const State& state : options_.states)
-      for (const std::shared_ptr<StateGroup>& g : state.all_groups()) {
-        if (g->name != name) continue;
-        if (found) throw UserError(plan().name, ": two States with group '", name, "' are given");
-        found = g;
-      }
-    if (!found)
-      throw UserError(plan().name, ": entry '", entry().name, "' uses the states of group '", name,
-                      "', but no State of it is given");
-    if (!have_equal_layout(found->states, states_of(plan(), name)))
-      throw UserError(plan().name, ": the State for group '", name,
-                      "' was made for a plan with other states; save it and load it by name");
-    if (found->device != executable_->device())
-      throw UserError(plan().name, ": the State for group '", name,
-                      "' is on another device than the plan; assign it to one on that device");
-    return {found.get(), FairLock::Mode::shared};
-  }
 
-  // With the locks of the groups.
-  void run_on_states(const Variant& v, Ready& r) {
-    const auto for_each_written = [&](const auto& f) {
-      for (const GroupUses::Use& g : groups_.all())
-        if (g.mode == FairLock::Mode::exclusive) f(*g.group);
-    };
-    for (const GroupUses::Use& g : groups_.all())
-      for (std::size_t i = 0; i < streams_->size(); ++i)
-        g.group->pending.order((*streams_)[i], g.mode, this);
+  void run_steps(const Variant& v, Ready& r) {
+    if (states_) states_->order(*streams_);
     try {
       execute(v, r);
     } catch (...) {
-      if (runner_->has_updated()) for_each_written([](StateGroup& g) { g.is_torn = true; });
-      if (runner_->has_lost_error()) tear_written_before();
+      if (states_) states_->note_failure(runner_->has_updated(), runner_->has_lost_error());
       throw;
     }
-    for_each_written([](StateGroup& g) { ++g.version; });
-    if (is_on_callers_stream())
-      note_pending();
-    else
-      for_each_written([](StateGroup& g) { g.pending.clear(); });
+    note_results(v, r);
+    if (states_)
+      states_->note_update(result_dims_, is_on_callers_stream() ? &(*streams_)[0] : nullptr);
   }
 
   // All work is finished afterwards, or on the caller's stream, submitted to it.
@@ -360,37 +296,6 @@ class Session::Impl {
     if (!is_on_callers_stream()) return runner_->run(v, r.program, memory_);
     runner_->submit(v, r.program, memory_);
     streams_->join();
-  }
-
-  // With the locks of the groups: where the run that was submitted ends, and what it wrote.
-  void note_pending() {
-    auto end = std::ranges::find(ends_, 1, [](const auto& e) { return e.use_count(); });
-    if (end == ends_.end()) end = ends_.insert(end, executable_->device()->make_event());
-    (*streams_)[0].record(**end);
-    for (const GroupUses::Use& g : groups_.all()) {
-      g.group->pending.add(this, *end, g.mode);
-      const bool is_noted =
-          std::ranges::count(writes_, g.group, &std::pair<StateGroup*, std::uint64_t>::first) > 0;
-      if (g.mode == FairLock::Mode::exclusive && !is_noted)
-        writes_.emplace_back(g.group, g.group->version);
-    }
-  }
-  void forget_pending() {
-    writes_.clear();
-    for (const GroupUses::Use& g : groups_.all()) g.group->pending.forget(this);
-  }
-  // Runs on the caller's stream failed after they returned.
-  void mark_torn() {
-    if (writes_.empty()) return;
-    if (holds_groups_) return tear_written_before();
-    const HeldGroups held(groups_);
-    tear_written_before();
-  }
-  // What replaced all values later made a group whole again.
-  void tear_written_before() {
-    for (const auto& [group, version] : writes_)
-      if (group->replaced < version) group->is_torn = true;
-    writes_.clear();
   }
 
   void upload(const Ready& r, bool all) {
@@ -508,29 +413,7 @@ class Session::Impl {
   std::optional<StepRunner> runner_;
   std::optional<PortCopies> copies_;
   const LoadedEntry& entry_;
-  // A parameter that is a state.
-  struct BoundState {
-    static constexpr std::size_t none = ~std::size_t{0};
-    StateGroup* group;
-    std::size_t number;  // in the group
-    std::size_t param;
-    std::size_t result = none;  // that updates it
-
-    const PlanState& state() const { return group->states[number]; }
-  };
-  std::vector<BoundState> states_;
-  bool has_open_states_ = false, are_states_bound_ = false;
-  GroupUses groups_, readers_;  // of the states, as a run uses them, and only to look at them
-  // True as long as it lives.
-  class Holding {
-   public:
-    explicit Holding(bool& it) : it_(it) { it_ = true; }
-    ~Holding() { it_ = false; }
-
-   private:
-    bool& it_;
-  };
-  bool holds_groups_ = false;  // in compute()
+  std::optional<SessionStates> states_;  // none: they are inputs
   Ports ports_;
   ReadyCache cache_;
   Ready* current_ = nullptr;   // for the inputs bound now; null: unknown
@@ -539,11 +422,7 @@ class Session::Impl {
   StepRunner::Memory memory_;
   std::vector<std::vector<std::int64_t>> result_dims_;  // of the last run
   std::vector<Held> held_inputs_, held_outputs_;        // of all parameters and results
-  // Of runs on the caller's stream that nobody waited for yet: events at their ends, reused when
-  // nobody else refers to one; groups that they wrote, and the version of the first write.
-  bool has_pending_ = false;
-  std::vector<std::shared_ptr<Event>> ends_;
-  std::vector<std::pair<StateGroup*, std::uint64_t>> writes_;
+  bool has_pending_ = false;  // runs on the caller's stream that nobody waited for yet
   // Per device.
   std::vector<OwnedMemory> arenas_;
   std::vector<std::size_t> taken_scratch_, most_scratch_;
