@@ -23,6 +23,13 @@ std::vector<Case> norms() {
       {"layer_norm.open",
        {open({4, 8}, 0), real({8}), real({8})},
        [](T t) { return layer_norm(t[0], t[1], t[2]); }},
+      {"layer_norm.equal",
+       {whole({4, 8}, 1, 1), real({8}), real({8})},
+       [](T t) { return layer_norm(t[0], t[1], t[2]); }},
+      {"layer_norm.wide",
+       {real({6, 768}), real({768}), real({768})},
+       [](T t) { return layer_norm(t[0], t[1], t[2]); }},
+      {"rms_norm.zero", {whole({4, 8}, 0, 0), real({8})}, [](T t) { return rms_norm(t[0], t[1]); }},
       {"rms_norm", {real({4, 3, 8}), real({8})}, [](T t) { return rms_norm(t[0], t[1]); }},
       {"rms_norm.axes", {real({4, 3, 8}), real({3, 8})}, [](T t) { return rms_norm(t[0], t[1]); }},
       {"batch_norm",
@@ -52,6 +59,13 @@ std::vector<Case> attention() {
                    const Tensor mask = pad(cast(t[3], DType::f32), {0, 1}, {0, 0}, 1.0) > 0.5;
                    return scaled_dot_product_attention(t[0], t[1], t[2], {.mask = mask});
                  }});
+  out.push_back(
+      {"attention.causal.longer",
+       {real({2, 2, 4, 8}), real({2, 2, 9, 8}), real({2, 2, 9, 8})},
+       [](T t) { return scaled_dot_product_attention(t[0], t[1], t[2], {.is_causal = true}); }});
+  out.push_back({"attention.far",
+                 {real({2, 2, 7, 8}, -30, 30), real({2, 2, 7, 8}, -30, 30), real({2, 2, 7, 8})},
+                 [](T t) { return scaled_dot_product_attention(t[0], t[1], t[2]); }});
   out.push_back(
       {"attention.grouped", {real({2, 4, 7, 8}), real({2, 2, 7, 8}), real({2, 2, 7, 8})}, [](T t) {
          return scaled_dot_product_attention(t[0], t[1], t[2], {.is_causal = true, .scale = 0.5});
@@ -86,6 +100,16 @@ std::vector<Case> losses() {
       {"cross_entropy.image",
        {real({2, 5, 3, 4}), index({2, 3, 4}, 5)},
        [](T t) { return cross_entropy(t[0], t[1], {.reduction = Reduction::none}); }},
+      {"cross_entropy.open",
+       {open({6, 5}, 0), Input{{6}, 0, 4, Input::Kind::index, 0}},
+       [](T t) { return cross_entropy(t[0], t[1], {.label_smoothing = 0.1}); }},
+      {"cross_entropy.none",
+       {logits, index({6}, 1)},
+       [](T t) { return cross_entropy(t[0], t[1], {.ignore_index = 0}); }},
+      {"cross_entropy.wide",
+       {real({9, 1000}), index({9}, 1000)},
+       [](T t) { return cross_entropy(t[0], t[1]); }},
+      {"l1_loss.ties", {whole({4, 5}), whole({4, 5})}, [](T t) { return l1_loss(t[0], t[1]); }},
       {"cross_entropy.far",
        {real({6, 5}, -300, 300), target},
        [](T t) { return cross_entropy(t[0], t[1]); }},
@@ -133,6 +157,62 @@ std::vector<Case> control() {
                      [](T c, T x) { return Stepped{{c[0] * x[0] + 0.5}, {sin(c[0])}}; })
              .kept[0];
        }},
+      {"scan.open",
+       {open({5, 3}, 0), real({3}), real({3})},
+       [](T t) {  // with a captured tensor, and a choice in each step
+         return scan({t[1]}, {t[0]},
+                     [&](T c, T x) {
+                       const Tensor next = where(sum(x[0]) > 0, c[0] * t[2], sin(c[0] + x[0]));
+                       return Stepped{{next}, {next * x[0]}};
+                     })
+             .kept[0];
+       }},
+      {"scan.branch",
+       {real({5, 3}), real({3}), real({3})},
+       [](T t) {
+         return scan({t[1]}, {t[0]},
+                     [&](T c, T x) {
+                       const Tensor next = if_else(
+                           sum(x[0]) > 0, [&] { return Tensors{c[0] * t[2]}; },
+                           [&] { return Tensors{sin(c[0] + x[0])}; })[0];
+                       return Stepped{{next}, {next * x[0]}};
+                     })
+             .kept[0];
+       }},
+      {"scan.last",
+       {real({6, 3}), real({3, 3}), real({3})},
+       [](T t) {
+         return scan({t[2]}, {t[0]},
+                     [&](T c, T x) { return Stepped{{tanh(matmul(t[1], c[0]) + x[0])}, {}}; })
+             .carried[0];
+       }},
+      {"second.scan",
+       {real({4, 3}), real({3})},
+       [](T t) {
+         const auto f = [](T c, T x) { return Stepped{{sin(c[0]) * x[0] + c[0]}, {}}; };
+         return square(grad(sum(scan({t[1]}, {t[0]}, f).carried[0]), Tensors{t[0]})[0]);
+       }},
+      {"second.if_else",
+       {real({3, 4}), real({4})},
+       [](T t) {
+         const Tensor y = if_else(
+             sum(t[0]) > 0, [&] { return Tensors{exp(t[0]) * t[1]}; },
+             [&] { return Tensors{sin(t[0] * t[1])}; })[0];
+         return square(grad(sum(y), Tensors{t[0]})[0]);
+       }},
+      {"second.max_pool2d",
+       {real({1, 2, 6, 6})},
+       [](T t) { return square(grad(weighed(square(max_pool2d(t[0], 2))), Tensors{t[0]})[0]); }},
+      {"second.batch_norm",
+       {real({6, 3})},
+       [](T t) {
+         const Tensor m = mean(t[0], 0), v = var(t[0], 0, {.correction = 0});
+         const Tensor one = ones(f32({3})), y = batch_norm(t[0], m, v, one, one);
+         return square(grad(weighed(square(y)), Tensors{t[0]})[0]);
+       }},
+      {"vjp",
+       {real({3, 4}), real({3, 4})},
+       [](T t) { return vjp({sin(t[0]), exp(t[0])}, {t[1], square(t[1])}, {t[0]})[0]; }},
       {"with_gradient",
        {real({3, 4})},
        [](T t) {
