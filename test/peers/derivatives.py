@@ -6,8 +6,8 @@ elsewhere |g - p| <= 1e-4 * scale, where scale is the largest |p| of that gradie
 gradient of the case, so that gradients that cancel to 0 are judged beside the others. A loss, and a state after a run
 or after 50 steps of an optimizer, follows the same rule with a scale of at least 1.
 
-Each run also checks the comparison: for every gradient that is not zero, the sign of its largest element is changed,
-which must be found. KNOWN lists the cases that differ, with the reason; one that agrees is a failure too.
+Each run also checks the comparison: for every gradient that is finite and not zero, the sign of its largest element is
+changed, which must be found. KNOWN lists the cases that differ, with the reason; one that agrees is a failure too.
 usage: derivatives.py PATH_OF_HONE [--only NAME ...] [--keep DIR] [--plant NAME]
   --plant changes the sign of a gradient of that case, so that the program must fail."""
 
@@ -543,18 +543,19 @@ def is_right(found):
     return all(d <= TOLERANCE for d in found.values())
 
 
-def misses(files, expected):
-    """Gradients whose planted wrong sign is not found."""
-    out = []
+def plant(files, expected):
+    """Changes the sign of the largest element of each gradient in turn: how often, and where it is not found."""
+    count, missed = 0, []
     for name in expected:
         if not name.startswith("d.") or not np.any(files[name]) or not np.isfinite(files[name]).all():
             continue
         wrong = files[name].copy()
         at = np.unravel_index(np.abs(wrong).argmax(), wrong.shape)
         wrong[at] *= -1
+        count += 1
         if is_right(differences(files | {name: wrong}, expected)):
-            out.append(name)
-    return out
+            missed.append(name)
+    return count, missed
 
 
 def main():
@@ -599,14 +600,14 @@ def main():
                 continue
             agree += 1
             worst = max(worst, *((d, f"{n} of {name}") for n, d in found.items()))
-            unseen = misses(files, expected)
-            planted += sum(n.startswith("d.") and bool(np.any(files[n])) for n in expected) - len(unseen)
+            count, unseen = plant(files, expected)
+            planted += count - len(unseen)
             if unseen:
                 failures += 1
                 print(f"{name}: a wrong sign is not found in {unseen}")
-    print(f"derivatives: {agree} cases agree with PyTorch {torch.__version__}, {known} differ in a known way, {failures} "
-          f"fail; the largest difference of those that agree is {worst[0]:.1e} ({worst[1]}); {planted} planted errors "
-          f"were found; {time.time() - begin:.0f} s")
+    print(f"derivatives: {agree} cases agree with PyTorch {torch.__version__}, {known} differ in a known way, "
+          f"{failures} fail; the largest difference of those that agree is {worst[0]:.1e} ({worst[1]}); "
+          f"{planted} planted errors were found; {time.time() - begin:.0f} s")
     return failures != 0
 
 
