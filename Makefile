@@ -21,13 +21,15 @@ quick: setup layers
 	@ctest --preset release -L quick
 
 # hone against ONNX Runtime and the reference implementation of ONNX, on models at random, some of them
-# optimized; against the types that ONNX infers; and its runtime with tensors of NumPy and PyTorch. Of the
+# optimized; against the types that ONNX infers; its runtime with tensors of NumPy and PyTorch; derivatives
+# against PyTorch. Of the
 # optimized models, a part that changes with the day.
 peers: setup
 	@test -f build/release/build.ninja || cmake --preset release $(configure)
-	@cmake --build --preset release --target hone hone_runtime_shared
+	@cmake --build --preset release --target hone hone_runtime_shared peer_derivatives
 	@tools/peers build/release
 	@tools/peers build/release --dlpack
+	@tools/peers build/release --derivatives
 	@tools/shapes build/release
 	@tools/peers build/release --reports
 	@tools/peers build/release --optimize --seconds 100

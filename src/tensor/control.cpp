@@ -274,14 +274,14 @@ struct StepFunction {
   }
 };
 
-// The derivatives of a scan: its steps once more, to keep what each was given, and then backwards.
-// The inputs are the carried tensors, those that are stepped over, and those captured.
+// The derivatives of a scan: its steps once more, to keep what each was given, and then backwards,
+// both by scans, which have derivatives themselves. The inputs are the carried tensors, those that
+// are stepped over, and those captured.
 Tensors scan_backward(const StepFunction& s, const Tensors& inputs, const Tensors& d) {
-  Trace& t = Trace::current();
   const Tensors carried = part_of(inputs, 0, s.carried), over = part_of(inputs, s.carried, s.over),
                 around = part_of(inputs, s.carried + s.over, s.captured);
   const Scanned given =
-      looped(t, carried, over, s.steps, [&](const Tensors& c, const Tensors& slices) -> Stepped {
+      scan(carried, over, [&](const Tensors& c, const Tensors& slices) -> Stepped {
         return {s(c, slices, around).carried, c};
       });
   const std::size_t kept = d.size() - s.carried;
@@ -297,7 +297,7 @@ Tensors scan_backward(const StepFunction& s, const Tensors& inputs, const Tensor
   for (const Tensor& x : around)
     if (is_float(x.dtype())) start.push_back(zeros_like(x));
   const Scanned back =
-      looped(t, start, backwards, s.steps, [&](const Tensors& c, const Tensors& slices) -> Stepped {
+      scan(start, backwards, [&](const Tensors& c, const Tensors& slices) -> Stepped {
         const Tensors in = joined_tensors(part_of(slices, 0, s.carried + s.over), around);
         const Tensors dy = part_of(slices, s.carried + s.over, kept);
         const Pulled p = pulled_back(s.f, in, [&](const Tensors& results) {

@@ -1,5 +1,6 @@
 // Branches and loops whose course depends on data. Their bodies are functions that are recorded
-// once; they may use any tensor of the entry, but set no state. They have no derivative yet, except
+// once; they may use any tensor of the entry, but set no state. while_loop() has no derivative, and
+// neither have if_else() and scan() whose bodies call one of the three or with_gradient(), except
 // for scan() with .unroll.
 #pragma once
 

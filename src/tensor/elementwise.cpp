@@ -82,9 +82,9 @@ Tensor leaky_relu(const Tensor& x, double slope, Where at) {
 // exp of a large x would be infinite, and its derivative 0 times infinity.
 Tensor elu(const Tensor& x, double alpha, Where at) {
   return recorded(at, [&](Trace& t) {
-    const Value v = t.value(x), zero = constant_like(v, 0);
-    const Value below = (ops::exp(ops::minimum(v, zero)) - 1.0) * alpha;
-    return ops::select(Values{ops::lt(zero, v), v, below});
+    const Value v = t.value(x), zero = constant_like(v, 0), is_above = ops::lt(zero, v);
+    const Value below = (ops::exp(ops::select(Values{is_above, zero, v})) - 1.0) * alpha;
+    return ops::select(Values{is_above, v, below});
   });
 }
 Tensor clip(const Operand& x, const Operand& low, const Operand& high) {

@@ -1,6 +1,7 @@
 // Derivatives of what an entry has computed so far, by reverse accumulation. They are tensors like
-// others, so they can be differentiated again. Not available through while_loop() and if_else()
-// whose operands depend on what is asked for: that is an error that names the operation.
+// others, so they can be differentiated again. Not available through a while_loop(), or what
+// tensor/control.h excepts, whose operands depend on what is asked for: that is an error that names
+// the operation.
 #pragma once
 
 #include <functional>

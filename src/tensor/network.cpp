@@ -72,7 +72,7 @@ Tensor convolved(const Tensor& x, const Tensor& w, const ConvolutionOptions& by,
 Window window_of(const PerAxis& size, const Pooling& by, std::string_view who) {
   const Dims pads = each_axis(by.padding, 2, who, "padding", 0);
   return {.size = each_axis(size, 2, who, "the window", 1),
-          .strides = each_axis(by.stride.value_or(size), 2, who, "stride", 1),
+          .strides = each_axis(by.stride.is_given() ? by.stride : size, 2, who, "stride", 1),
           .dilations = {1, 1},
           .pads_low = pads,
           .pads_high = pads};

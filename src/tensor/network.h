@@ -13,8 +13,10 @@ namespace hone {
 // One number for every spatial axis, or one for each.
 class PerAxis {
  public:
-  PerAxis(std::int64_t n) : all_(n) {}                                // NOLINT
-  PerAxis(std::initializer_list<std::int64_t> each) : each_(each) {}  // NOLINT
+  PerAxis() = default;                                                                 // none
+  PerAxis(std::int64_t n) : all_(n), is_given_(true) {}                                // NOLINT
+  PerAxis(std::initializer_list<std::int64_t> each) : each_(each), is_given_(true) {}  // NOLINT
+  bool is_given() const { return is_given_; }
   bool is_one() const { return each_.empty(); }
   std::int64_t one() const { return all_; }
   const std::vector<std::int64_t>& each() const { return each_; }
@@ -22,6 +24,7 @@ class PerAxis {
  private:
   std::int64_t all_ = 0;
   std::vector<std::int64_t> each_;
+  bool is_given_ = false;
 };
 
 // x w^T + bias for w [out, in] and bias [out], over the last axis of x. An empty bias is none.
@@ -41,7 +44,7 @@ Tensor conv3d(const Tensor& x, const Tensor& w, const ConvolutionOptions& = {},
               Where = Where::current());
 
 struct Pooling {
-  std::optional<PerAxis> stride = {};  // the window's size unless given
+  PerAxis stride = {};  // the window's size unless given
   PerAxis padding = 0;
   bool count_include_pad = true;  // whether an average counts the padding
 };

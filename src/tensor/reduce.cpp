@@ -107,7 +107,13 @@ Tensor var(const Tensor& x, const AxisList& list, Variance how, Where at) {
 }
 
 Tensor norm(const Tensor& x, const AxisList& axes, Reduce how, Where at) {
-  return sqrt(sum(square(x, at), axes, how, at), at);
+  const Tensor squares = sum(square(x, at), axes, how, at);
+  return recorded(at, [&](Trace& t) {
+    // The derivative of sqrt is infinite at 0, and that of the square 0: that of the norm is 0.
+    const Value s = t.value(squares), zero = constant_like(s, 0), is_zero = ops::eq(s, zero);
+    return ops::select(
+        Values{is_zero, zero, ops::sqrt(ops::select(Values{is_zero, constant_like(s, 1), s}))});
+  });
 }
 
 Tensor argmax(const Tensor& x, int axis, Reduce how, Where at) {

@@ -130,6 +130,7 @@ TEST(Functions, HaveDerivatives) {
         return avg_pool2d(x, 3, {.stride = 1, .padding = 1, .count_include_pad = false});
       },
       [](const Tensor& x) { return max_pool2d(x, 3, {.stride = 2, .padding = 1}); },
+      [](const Tensor& x) { return avg_pool2d(x, {2, 3}, {.stride = {2, 1}}); },
       [](const Tensor& x) {
         return cross_entropy(x, zeros(i64({2, 4, 4})), {.label_smoothing = 0.1});
       },
@@ -146,6 +147,21 @@ TEST(Functions, HaveDerivatives) {
   };
   for (const auto& f : functions)
     expect_layer(f32({2, 3, 4, 4}), [](nn::Module& root) { return root; }, f);
+}
+
+// d sum f / d x at a row of numbers.
+List slopes(const std::function<Tensor(const Tensor&)>& f, const std::vector<float>& at) {
+  Program p("p");
+  const std::int64_t n = std::ssize(at);
+  p.entry("f", {{"x", f32({1, n})}},
+          [&](Tensor x) { return Results{{"d", grad(sum(f(x)), Tensors{x})[0]}}; });
+  return numbers(Interpreted(p).run("f", {floats({1, n}, at)})["d"]);
+}
+
+TEST(Functions, HaveOneSidedDerivativesWhereTheyBend) {
+  EXPECT_EQ(slopes([](const Tensor& x) { return elu(x, 0.5); }, {0, 1, 200}), (List{0.5, 1, 1}));
+  EXPECT_EQ(slopes([](const Tensor& x) { return norm(x, 1); }, {0, 0}), (List{0, 0}));
+  EXPECT_EQ(slopes([](const Tensor& x) { return norm(x, 0); }, {0, -2}), (List{0, -1}));
 }
 
 TEST(TransformerBlock, DecodesWhatItComputesAtOnce) {

@@ -286,6 +286,22 @@ TEST(Control, ScansAreDifferentiated) {
   }
 }
 
+TEST(Control, ScansAreDifferentiatedTwice) {
+  Program p("p");
+  Variable w = p.variable("w", f32({2}), Array(floats({2}, {0.5, -0.75})));
+  p.entry("f", {{"x", f32({dim("n", 1, 8), 2})}}, [&](Tensor x) {
+    const Scanned s = scan({w, zeros(i64({}))}, {x}, [&](const Tensors& c, const Tensors& in) {
+      const Tensor next = sin(c[0]) * in[0] + c[0] * w;
+      return Stepped{{next, c[1] + 1}, {next * in[0]}};
+    });
+    const Tensor slope = grad(weighed(s.carried[0]) + sum(s.kept[0]), Tensors{x})[0];
+    const Tensor loss = weighed(square(slope));
+    return Results{
+        {"loss", loss}, {"dx", grad(loss, Tensors{x})[0]}, {"dw", grad(loss, Variables{w})[0]}};
+  });
+  expect_differences(p, {"x", "w"}, {{"x", floats({3, 2}, {1, -1, 0.5, 0.25, -2, 0.1f})}});
+}
+
 TEST(Control, BranchesAreDifferentiated) {
   for (const float at : {1.5f, -0.5f}) {
     Program p("p");
