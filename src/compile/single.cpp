@@ -89,8 +89,11 @@ class Driver {
     for (const Function::Param& p : f.params())
       plan_.main().params.push_back({p.name, p.value.type(), p.donated, p.required, p.capacity});
     plan_.main().results.reserve(f.results().size());
-    for (const Function::Result& r : f.results())
-      plan_.main().results.push_back({r.name, r.value.type(), false});
+    for (const Function::Result& r : f.results()) {
+      PlanParam& made = plan_.main().results.emplace_back();
+      made.name = r.name;
+      made.type = r.value.type();
+    }
     if (source_.variants.size() == 1)
       for (const DimCheck& c : first_checks(f))
         plan_.main().checks.push_back({c.a, c.b, c.message});

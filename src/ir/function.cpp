@@ -35,8 +35,9 @@ Value Function::add_param(const Type& type, std::string name, bool donated,
 Value Function::add_param(const Type& type, const Param& like) {
   HONE_ASSERT(!like.capacity || fits(*like.capacity, type), "parameter '", like.name, "' ", type,
               " does not fit its capacity");
-  const Value v = add_param(type, like.name, like.donated, like.required);
-  own().params.back().capacity = like.capacity;
+  const Value v = graph_->param(static_cast<std::int64_t>(params().size()), type);
+  Param& made = own().params.emplace_back(like);
+  made.value = v;
   return v;
 }
 

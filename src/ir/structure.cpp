@@ -95,8 +95,6 @@ std::uint64_t Function::hash() const {
     h = mix(h, reference(n, r.value));
     if (r.stored_to) h = mix(h, *r.stored_to + 1);
   }
-  for (const Param& p : params())
-    if (p.capacity) h = mix(mix(h, p.capacity->axis), static_cast<std::uint64_t>(p.capacity->size));
   return h;
 }
 
@@ -119,8 +117,6 @@ bool same_structure(const Function& f, const Function& g) {
     if (reference(a, f.result(i)) != reference(b, g.result(i)) ||
         f.results()[i].stored_to != g.results()[i].stored_to)
       return false;
-  for (std::size_t i = 0; i < f.params().size(); ++i)
-    if (f.params()[i].capacity != g.params()[i].capacity) return false;
   return true;
 }
 

@@ -141,6 +141,11 @@ constinit const Op ops::relu = {
     .doc = "max(x, 0).",
     .kind = OpKind::elementwise,
     .infer = infer_numeric,
+    // 0 at 0, as the field has it; through the expansion it would be 1/2.
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      const Value zero = constant_like(dy[0], 0);
+      return {ops::select(ops::le(c.operands[0], constant_like(c.operands[0], 0)), zero, dy[0])};
+    },
     .expand = [](const Call& c) -> Values {
       return {ops::maximum(c.operands[0], constant_like(c.operands[0], 0))};
     },
@@ -180,6 +185,10 @@ constinit const Op ops::sigmoid = {
     .doc = "1 / (1 + exp(-x)).",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    // Through the expansion it would be 0 times infinity where exp(-x) overflows.
+    .grad = [](const Call&, std::span<const Value> results, std::span<const Value> dy) -> Values {
+      return {dy[0] * results[0] * (1.0 - results[0])};
+    },
     .expand = [](const Call& c) -> Values { return {sigmoid_of(c.operands[0])}; },
     .real = [](double x) { return 1 / (1 + std::exp(-x)); },
     .eval = eval_real<ops::sigmoid>,

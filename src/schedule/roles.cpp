@@ -31,7 +31,8 @@ class RoleFinder {
     for (const Function::Result& r : f.results()) ++uses_[r.value.node()];
     find_mask_nodes(f);
     for (std::size_t i = 0; i < f.results().size(); ++i)
-      if (assemble && is_appended(f, i)) appended_.insert(f.result(i).node());
+      if (f.results()[i].stored_to && assemble && is_appended(f, i))
+        appended_.insert(f.result(i).node());
   }
 
   void run() {

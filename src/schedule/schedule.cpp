@@ -60,10 +60,13 @@ class Section {
     for (std::size_t i = 0; i < extraction_.groups.size(); ++i)
       add_item(extraction_.groups[i], grouping_.groups[i]);
     // Those that are stored come last: what they overwrite may have been read until then.
-    for (const bool is_stored : {false, true})
-      for (std::size_t i = 0; i < results.size(); ++i)
-        if (f.results()[i].stored_to.has_value() == is_stored)
-          copy_value(f.results()[i].value, results[i]);
+    std::vector<std::size_t> stored;
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (const Function::Result& r = f.results()[i]; r.stored_to)
+        stored.push_back(i);
+      else
+        copy_value(r.value, results[i]);
+    for (std::size_t i : stored) copy_value(f.results()[i].value, results[i]);
   }
 
   std::vector<Item> take_items() { return std::move(items_); }
@@ -329,6 +332,7 @@ void Section::add_requirement(Value v, bool is_read) {
 // Memory of the caller for a parameter or result.
 View port(Slots& slots, PlanBuffer::Kind kind, std::size_t number, const Type& type,
           const std::optional<Capacity>& capacity) {
+  if (!capacity) return dense_view(slots.add(kind, static_cast<std::uint32_t>(number), type), type);
   const Type whole = whole_type(type, capacity);
   View v = dense_view(slots.add(kind, static_cast<std::uint32_t>(number), whole), whole);
   v.dims = type.shape.dims;
@@ -360,13 +364,19 @@ Schedule schedule(const Function& function, const ScheduleOptions& options) {
         port(builder.slots, PlanBuffer::Kind::param, i, f.param(i).type(), f.params()[i].capacity));
   std::vector<Item> stores;
   for (std::size_t i = 0; i < f.results().size(); ++i) {
-    const Type& type = f.results()[i].value.type();
-    const std::optional<std::uint32_t> param = f.results()[i].stored_to;
-    results.push_back(port(builder.slots, PlanBuffer::Kind::result, i, type,
-                           param ? f.params()[*param].capacity : std::nullopt));
-    if (!param) continue;
+    const Function::Result& r = f.results()[i];
+    const Type& type = r.value.type();
+    const auto number = static_cast<std::uint32_t>(i);
+    if (!r.stored_to) {
+      const std::uint32_t slot = builder.slots.add(PlanBuffer::Kind::result, number, type);
+      results.push_back(dense_view(slot, type));
+      continue;
+    }
+    const std::uint32_t param = *r.stored_to;
+    results.push_back(
+        port(builder.slots, PlanBuffer::Kind::result, i, type, f.params()[param].capacity));
     const bool appends = !options.one_op_groups && is_appended(f, i);
-    builder.out.stores.push_back({static_cast<std::uint32_t>(i), *param, appends});
+    builder.out.stores.push_back({number, param, appends});
     if (appends) continue;
     const View made = dense_view(builder.slots.arena(type, 0), type);
     stores.push_back(copy_item(made, results.back()));

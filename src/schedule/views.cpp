@@ -9,7 +9,8 @@ Layout dense_layout(const Shape& shape) { return {0, dense_strides(shape)}; }
 Layout memory_layout(const Function& f, Value v) {
   if (!v.is(ops::param)) return dense_layout(v.shape());
   const auto number = static_cast<std::size_t>(v.attrs().integer("index"));
-  return dense_layout(whole_type(v.type(), f.params()[number].capacity).shape);
+  const std::optional<Capacity>& capacity = f.params()[number].capacity;
+  return capacity ? dense_layout(whole_type(v.type(), capacity).shape) : dense_layout(v.shape());
 }
 
 bool are_dense(const Dims& strides, const Dims& sizes) {

@@ -145,8 +145,8 @@ class Plans(CommandCase):
                          [(p, "f32[1,4], up to 4 along axis 1", "empty") for p, _, _ in parts])
         state = []
         for number, wanted in enumerate([-1, -3, -6, -10, None]):
-            npy(self.work / "x.npy", "<f4", (1, 1), struct.pack("<f", number + 1))
-            done = self.hone("run", "cache.hone", "-i", "x=x.npy", "-o", "cache", *state, "--save-state", "s")
+            npy(self.work / "row.npy", "<f4", (1, 1), struct.pack("<f", number + 1))
+            done = self.hone("run", "cache.hone", "-i", "x=row.npy", "-o", "cache", *state, "--save-state", "s")
             if wanted is None:
                 self.assertEqual(done.returncode, USER)
                 self.assertIn("state 'past.a' holds 4 along axis 1, but entry 'main' takes 0 to 3", done.stderr)

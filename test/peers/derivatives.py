@@ -26,15 +26,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 TOLERANCE = 1e-4
 STEPS = 50
-NOT_FINITE = "the derivative of the expansion 1 / (1 + exp(-x)) is 0 * infinity where exp(-x) overflows"
 KNOWN = {
-    "sigmoid.far": NOT_FINITE,
-    "silu.far": NOT_FINITE,
-    "gelu.tanh.far": NOT_FINITE + "; here from x = -11 on",
     "remainder": "has no derivative",
     "scan.branch": "a scan whose step calls if_else() has no derivative",
     "max_pool2d.ties": "ties share the derivative; PyTorch gives it to the first",
-    "relu.ties": "1/2 at 0, as for all ties of maximum(); PyTorch has 0",
     "leaky_relu.ties": "1 at 0; PyTorch has the slope",
     "clip.ties": "1/2 at the bounds, as for all ties of maximum(); PyTorch has 1",
 }

@@ -250,6 +250,7 @@ Hash128 contents_of(const Plan& plan) {
   std::ostringstream out;
   for (const PlanParam& p : plan.main().params) {
     out << p.name << (p.donated ? " donated" : "");
+    if (p.capacity) out << " capacity " << p.capacity->axis << " " << p.capacity->size;
     write_type(p.type, out);
     if (p.required) out << " " << p.required->type() << " " << to_hex(hash128(p.required->bytes()));
     out << "\n";
