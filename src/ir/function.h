@@ -67,7 +67,7 @@ class Function {
   }
   // Symbols of all parameter types, each once, in order of first appearance.
   Dims symbols() const;
-  // Structure, types and attributes; not names or origins.
+  // Structure, types and attributes; not names, origins, donation or capacity.
   std::uint64_t hash() const;
 
  private:
