@@ -48,7 +48,8 @@ std::optional<std::uint32_t> different_axis(const Type& a, const Type& b) {
 // None for a state that keeps its size.
 std::optional<Capacity> capacity_for(const std::string& model, const StatePair& p,
                                      const Type& input, const Type& output) {
-  constexpr std::int64_t most = std::int64_t{1} << 40;
+  // What an open size may be when nobody gave a range is no capacity that somebody chose.
+  constexpr std::int64_t ungiven = 1 << 20;
   std::optional<Capacity> out;
   if (!(input == output)) {
     const std::optional<std::uint32_t> axis = different_axis(input, output);
@@ -59,7 +60,7 @@ std::optional<Capacity> capacity_for(const std::string& model, const StatePair& 
     const Dim &from = input.shape.dims[*axis], &to = output.shape.dims[*axis];
     if (prove_less(to, from) != false)
       refuse(model, p, input, output, "a state that changes its size must not become shorter");
-    if (to.high() > most)
+    if (from.high() == ungiven || to.high() > std::int64_t{1} << 40)
       refuse(
           model, p, input, output,
           cat("give ", from, " a range whose end says how much the state can hold, as with --dim ",

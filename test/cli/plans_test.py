@@ -159,6 +159,8 @@ class Plans(CommandCase):
             done = self.hone("optimize", "cache.onnx", "-o", "no.hone", "--dim", "past=0..3", "--state", *words)
             self.assertEqual(done.returncode, USER, done.stderr)
             self.assertIn(says, done.stderr)
+        done = self.hone("optimize", "cache.onnx", "-o", "no.hone", "--state", "past.*=present.*")
+        self.assertIn("give past a range whose end says how much the state can hold", done.stderr)
         done = self.hone("optimize", "cache.onnx", "-o", "no.hone", "--dim", "past=2", "--state", "past.*=present.*")
         self.assertIn("along which it may grow", done.stderr)
 
