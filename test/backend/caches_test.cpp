@@ -84,7 +84,7 @@ ProgramGraph decoder(std::size_t axis, bool fades) {
   Function look;
   const Type some = f32(cache_shape(axis, Dim::symbol("length", 0, most_rows)));
   const Value keys = look.add_param(some, {{}, "keys", false, {}, Capacity{open, most_rows}});
-  look.add_result(reduce_axes(ops::reduce_sum, keys, {static_cast<std::int64_t>(axis)}), "sum");
+  look.add_result(reduce_axes(ops::reduce_sum, keys, {static_cast<int>(axis)}), "sum");
   p.entries.push_back({"look", look, {0}});
   return p;
 }

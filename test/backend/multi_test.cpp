@@ -178,12 +178,12 @@ TEST(Multi, AutoStaysOnOneDeviceWhereOthersAreSlower) {
 
 // Slows down the CPU: it runs every launch thousands of times, with enough rows that the launch
 // overhead is small.
-constexpr std::int64_t slow_rows = 16'384;
+constexpr std::int64_t slow_rows = 2'048;
 void slow_down_processor(Plan& plan) {
   Variant& v = plan.main().variants[0];
   if (v.devices.size() > 1 || v.devices[0].name != "cpu") return;
   std::vector<Step> all;
-  for (const Step& s : v.steps) all.insert(all.end(), 8'000, s);
+  for (const Step& s : v.steps) all.insert(all.end(), 3'000, s);
   v.steps = std::move(all);
 }
 
@@ -217,7 +217,7 @@ TEST(Multi, AutoTakesSeveralDevicesWhereTheyAreFaster) {
   const Function f = branches(slow_rows, groups);
   CompileReport report;
   Plan plan;
-  for (int attempt = 0; attempt < 6; ++attempt) {
+  for (int attempt = 0; attempt < 12; ++attempt) {
     const Paced pace({time_on_processor(f) * 2 / 3 / groups});
     report = {};
     plan = compile(source(f), auto_without_processor(), &report);
