@@ -185,7 +185,7 @@ class FarStream final : public Stream {
     }
     changed_.notify_all();
     thread_.join();
-    Order::all().host_waited_for(clock_);
+    Order::all().end_stream(id_, clock_);
   }
 
   void reserve_scratch(std::size_t) override {}

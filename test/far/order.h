@@ -32,7 +32,17 @@ class Order {
   }
   int new_stream() {
     const std::scoped_lock lock(mutex_);
-    return next_++;
+    if (free_.empty()) return next_++;
+    const int stream = free_.back();
+    free_.pop_back();
+    return stream;
+  }
+  // The host has waited for a stream that takes no more operations. Another takes its number and goes on
+  // counting, so clocks do not grow with the streams that ever were.
+  void end_stream(int stream, const Clock& c) {
+    host_waited_for(c);
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(stream);
   }
   void host_waited_for(const Clock& c) {
     const std::scoped_lock lock(mutex_);
@@ -72,6 +82,7 @@ class Order {
   }
   std::mutex mutex_;
   int next_ = 0;
+  std::vector<int> free_;  // below next_, of no stream
   Clock host_;
 };
 
