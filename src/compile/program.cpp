@@ -9,6 +9,7 @@
 #include "compile/store.h"
 #include "plan/content_hash.h"
 #include "plan/entry.h"
+#include "verify/model/derivatives.h"
 
 namespace hone {
 
@@ -44,6 +45,22 @@ void refuse_several_devices(const ProgramGraph& program, std::string_view strate
     throw UserError(program.name,
                     ": its states are in the memory of one device, so multi cannot compile it; "
                     "choose another strategy");
+}
+
+// Judges the derivatives of an entry at its smallest sizes that are tried.
+void judge(const ProgramGraph& program, const ProgramEntry& e, Verification verification,
+           const std::function<void(const std::string&)>& progress) {
+  if (e.derivatives.empty() || verification == Verification::none) return;
+  const Source source = source_of(program, e);
+  std::vector<std::optional<Array>> starts;
+  for (const std::int32_t s : e.states)
+    starts.push_back(s < 0 ? std::nullopt : program.states[static_cast<std::size_t>(s)].start);
+  const JudgedDerivatives judged = judge_derivatives(
+      e.function, e.derivatives, sizes_to_check(source, source.variants[0]), starts);
+  if (!progress) return;
+  progress(cat(source.name, ": ", judged.agree, " derivatives agree with differences"));
+  for (const std::string& u : judged.undecided)
+    progress(cat(source.name, ": not judged: the derivative of ", u));
 }
 
 // Strategies of the backend that compile a program's entries: its own name, its libraries, auto.
@@ -85,6 +102,8 @@ Plan compile(const ProgramGraph& program, const CompileOptions& options) {
   if (!on_one.backend) on_one.backend = &backend_of(options);
   std::vector<Plan> plans;
   for (const ProgramEntry& e : program.entries)
+    judge(program, e, options.verification, options.progress);
+  for (const ProgramEntry& e : program.entries)
     plans.push_back(compile(source_of(program, e), on_one));
   return joined(program, plans);
 }
@@ -95,6 +114,8 @@ OptimizedProgram optimize(const ProgramGraph& program, const OptimizeRequest& re
   OptimizeRequest on_one = request;
   if (!on_one.compile.backend) on_one.compile.backend = &backend_of(request.compile);
   if (on_one.strategies.empty()) on_one.strategies = strategies_of(*on_one.compile.backend);
+  for (const ProgramEntry& e : program.entries)
+    judge(program, e, request.compile.verification, request.progress);
   OptimizedProgram out;
   std::vector<Plan> plans;
   for (const ProgramEntry& e : program.entries) {

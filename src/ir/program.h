@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/derivative.h"
 #include "ir/function.h"
 #include "type/array.h"
 
@@ -32,6 +33,7 @@ struct ProgramEntry {
   Function function;
   std::vector<std::int32_t>
       states;  // per parameter: its place in ProgramGraph::states, or no_state
+  std::vector<Derivative> derivatives = {};  // that the function's graph holds, to be judged
 };
 
 struct ProgramGraph {

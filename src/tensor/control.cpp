@@ -152,7 +152,7 @@ Tensors joined_tensors(Tensors a, const Tensors& b) {
 
 // Marks the results, and gives them a derivative.
 Tensors with_rule(Trace& t, const Tensors& inputs, const Tensors& results, const Backward& rule) {
-  OwnGradient own{t.values(inputs), {}, rule};
+  OwnGradient own{t.values(inputs), {}, rule, true};
   for (const Value& v : t.values(results)) own.results.push_back(t.marked(v));
   t.own_gradients().push_back(own);
   return t.tensors(own.results);

@@ -20,6 +20,20 @@ namespace {
 
 using ValueSet = std::unordered_set<Value, ValueHash>;
 
+bool has_stops(const Function&);
+bool has_stops_in_bodies(const Graph& graph, NodeId n) {
+  return std::ranges::any_of(graph.attrs(n).entries(), [](const Attrs::Entry& e) {
+    const auto* body = std::get_if<FunctionRef>(&e.second);
+    return body && has_stops(**body);
+  });
+}
+bool has_stops(const Function& f) {
+  return std::ranges::any_of(live_nodes(f), [&](NodeId n) {
+    return has_stops_in_bodies(f.graph(), n) ||
+           (f.graph().result_count(n) > 0 && Trace::is_stop(Value(&f.graph(), n)));
+  });
+}
+
 // Derivatives in a trace. They end at stops, and pass those who have a derivative of their own by
 // it.
 class Derivation {
@@ -37,6 +51,7 @@ class Derivation {
     for (std::size_t i = own_count_; i-- > 0;) pass(i);
     Values out;
     for (const Value& x : xs_) out.push_back(total_or_zero(x));
+    if (trace_.is_entry()) note(ys, dys, out);
     return out;
   }
 
@@ -75,10 +90,33 @@ class Derivation {
     return out;
   }
 
+  // What was derived, to be judged: as a whole, or between the rules of users.
+  void note(const Values& ys, const Values& dys, const Values& dxs) {
+    std::vector<Derivative>& to = trace_.derivatives();
+    Derivative whole{ys, dys, {}, {}};
+    for (const NodeId n : nodes_below(ys)) {
+      const Graph& graph = trace_.graph();
+      if (has_stops_in_bodies(graph, n)) is_exact_ = false;
+      const Value v(&trace_.graph(), n);
+      if (graph.result_count(n) == 1 && Trace::is_stop(v)) whole.held.push_back(v);
+    }
+    if (!is_exact_) {
+      to.insert(to.end(), parts_.begin(), parts_.end());
+      return;
+    }
+    for (std::size_t i = 0; i < xs_.size(); ++i)
+      if (std::ranges::find(whole.xs, xs_[i]) == whole.xs.end()) {
+        whole.xs.push_back(xs_[i]), whole.dxs.push_back(dxs[i]);
+        std::erase(whole.held, xs_[i]);
+      }
+    to.push_back(std::move(whole));
+  }
+
   void accumulate(const Values& ys, const Values& dys) {
     const Values reached = reached_from(ys);
     if (reached.empty()) return;
     const Values d = gradients(ys, dys, reached);
+    parts_.push_back({ys, dys, reached, d});
     for (std::size_t i = 0; i < d.size(); ++i) {
       const auto [it, is_new] = totals_.emplace(reached[i], d[i]);
       if (!is_new) it->second = it->second + d[i];
@@ -89,6 +127,7 @@ class Derivation {
     // Copied: the rule may call with_gradient(), which adds to the list.
     const OwnGradient own = trace_.own_gradients()[i];
     if (std::ranges::none_of(own.results, [&](const Value& r) { return has(r); })) return;
+    is_exact_ = is_exact_ && own.is_exact;
     Values d;
     for (const Value& r : own.results)
       d.push_back(is_float(r.dtype()) ? total_or_zero(r) : constant_like(r, 0));
@@ -116,6 +155,8 @@ class Derivation {
   Values xs_, cuts_;
   std::size_t own_count_ = 0;
   std::unordered_map<Value, Value, ValueHash> totals_;
+  std::vector<Derivative> parts_;
+  bool is_exact_ = true;  // no rule of a user's was passed
 };
 
 void expect_scalar(const Value& loss) {

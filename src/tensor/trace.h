@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "ir/derivative.h"
 #include "ir/function.h"
 #include "ir/program.h"
 #include "tensor/tensor.h"
@@ -34,6 +35,7 @@ struct ProgramData {
 struct OwnGradient {
   Values inputs, results;
   std::function<Tensors(const Tensors& inputs, const Tensors& results, const Tensors& d)> rule;
+  bool is_exact = false;  // a derivative of the results, and not what a user wants in its place
 };
 
 class Trace : public std::enable_shared_from_this<Trace> {
@@ -89,6 +91,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Tensor redirect(std::int32_t state, const Tensor& to);
 
   std::vector<OwnGradient>& own_gradients() { return own_gradients_; }
+  std::vector<Derivative>& derivatives() { return derivatives_; }
 
  private:
   friend class TraceScope;
@@ -104,6 +107,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::map<std::int32_t, StateUse> states_;
   std::map<std::int32_t, Tensor> redirected_;
   std::vector<OwnGradient> own_gradients_;
+  std::vector<Derivative> derivatives_;
   std::int64_t marks_ = 0;
 };
 

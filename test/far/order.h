@@ -37,8 +37,8 @@ class Order {
     free_.pop_back();
     return stream;
   }
-  // The host has waited for a stream that takes no more operations. Another takes its number and goes on
-  // counting, so clocks do not grow with the streams that ever were.
+  // The host has waited for a stream that takes no more operations. Another takes its number and
+  // goes on counting, so clocks do not grow with the streams that ever were.
   void end_stream(int stream, const Clock& c) {
     host_waited_for(c);
     const std::scoped_lock lock(mutex_);
