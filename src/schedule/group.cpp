@@ -1,6 +1,7 @@
 #include "schedule/group.h"
 
 #include "schedule/fuse.h"
+#include "schedule/lifetimes.h"
 #include "schedule/roles.h"
 #include "schedule/updates.h"
 
@@ -38,6 +39,7 @@ Grouping group(const Function& f, const GroupOptions& options) {
     g.groups.push_back({{n}, weights[n], kind_of(g.roles[n])});
   }
   if (!options.one_op_groups) fuse(f, read, options.rows_into_products, g);
+  shorten_lifetimes(f, options.owned, g);
   order_writers(f, options.owned, g);
   return g;
 }

@@ -5,6 +5,7 @@
 
 #include "ir/measured.h"
 #include "ops/ops.h"
+#include "schedule/reads.h"
 
 namespace hone {
 
@@ -75,11 +76,7 @@ class Orderer {
     for (const Writer& w : writers) note_readers(w.base);
     for (const Writer& w : writers) move_behind_readers(w);
     if (order_ == order) return;
-    std::vector<Group> groups;
-    for (std::uint32_t g : order_) groups.push_back(std::move(grouping_.groups[g]));
-    grouping_.groups = std::move(groups);
-    for (std::uint32_t i = 0; i < grouping_.groups.size(); ++i)
-      for (NodeId n : grouping_.groups[i].nodes) grouping_.group_of[n] = i;
+    reorder(grouping_, order_);
   }
 
  private:
@@ -95,34 +92,16 @@ class Orderer {
   void find_readers() {
     are_readers_known_ = true;
     for (std::uint32_t g = 0; g < grouping_.groups.size(); ++g)
-      for_each_read(g, [&](Value base) {
+      for_each_read(graph_, grouping_, g, [&](Value base) {
         auto it = readers_.find(grouping_.value_number(base));
         if (it != readers_.end() && (it->second.empty() || it->second.back() != g))
           it->second.push_back(g);
       });
   }
 
-  // Every value in memory that a group reads, directly or through nodes that it repeats.
-  template <class F>
-  void for_each_read(std::uint32_t group, const F& f) const {
-    std::vector<Value> open;
-    for (NodeId n : grouping_.groups[group].nodes)
-      for (const Value& v : graph_.operands(n)) open.push_back(v);
-    while (!open.empty()) {
-      const Value v = open.back();
-      open.pop_back();
-      const Role role = grouping_.roles[v.node()];
-      if (role == Role::inlined) continue;
-      if (role == Role::view || role == Role::cloned)
-        for (const Value& below : v.operands()) open.push_back(below);
-      else if (grouping_.group_of[v.node()] != group)
-        f(v);
-    }
-  }
-
   bool depends_on_moved(std::uint32_t group, const std::vector<bool>& is_moved) const {
     bool found = false;
-    for_each_read(group, [&](Value v) {
+    for_each_read(graph_, grouping_, group, [&](Value v) {
       const std::uint32_t g = grouping_.group_of[v.node()];
       found = found || (g != Grouping::none && is_moved[g]);
     });

@@ -46,4 +46,10 @@ using Backward =
 Tensors with_gradient(const std::function<Tensors(const Tensors&)>& f, const Backward& backward,
                       const Tensors& inputs, Where = Where::current());
 
+// f(inputs), whose inner values derivatives compute again instead of keeping them: only what f is
+// given, what it uses from around and its results are kept. The same numbers: dropout inside drops
+// the same elements, a derivative that with_gradient() gives inside counts, states are set once.
+Tensors checkpoint(const std::function<Tensors(const Tensors&)>& f, const Tensors& inputs,
+                   Where = Where::current());
+
 }  // namespace hone

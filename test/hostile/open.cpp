@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "backend/devices/devices.h"
+#include "base/sanitizer.h"
 #include "compile/compile.h"
 #include "import/gguf/gguf.h"
 #include "import/tensor_file.h"
@@ -19,7 +20,9 @@ namespace hone::hostile {
 
 namespace {
 
-constexpr auto time_to_run = std::chrono::milliseconds(500);
+// Instrumented code is some ten times slower.
+constexpr auto time_to_run =
+    std::chrono::milliseconds(with_address_sanitizer || with_thread_sanitizer ? 5000 : 500);
 
 std::string first_of(const std::vector<Array>& results) {
   if (results.empty()) return "ran: no result";

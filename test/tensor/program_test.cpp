@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/ops.h"
 #include "tensor/control.h"
+#include "tensor/grad.h"
 #include "tensor/network.h"
 #include "test/tensor/interpreted.h"
 
@@ -318,6 +320,84 @@ TEST(Control, BranchesAreDifferentiated) {
         at > 0 ? std::vector<std::string>{"x", "w"} : std::vector<std::string>{"x"};
     expect_differences(p, of, {{"x", floats({2}, {at, 0.25})}});
   }
+}
+
+// A part that is computed again gives the same loss and derivatives.
+Program recomputed(bool is_checkpointed) {
+  Program p("recomputed", {.seed = 3});
+  const Variable w = p.variable("w", f32({4, 4}), Start::normal(0, 1)),
+                 b = p.variable("b", f32({4}), Start::normal(0, 1)),
+                 seen = p.variable("seen", f32({}));
+  p.entry(
+      "train", {Arg{"x", f32({3, 4})}},
+      [&](const Tensor& x) {
+        const auto block = [&](const Tensors& in) {
+          const Tensor h = dropout(tanh(matmul(in[0], w) + b), 0.5);
+          seen.set(seen.value() + 1.0);
+          const Tensor own = with_gradient(
+              [](const Tensors& of) { return Tensors{round(of[0])}; },
+              [](const Tensors&, const Tensors&, const Tensors& d) { return Tensors{d[0] * 3.0}; },
+              {h})[0];
+          return Tensors{h * own, sum(h)};
+        };
+        Tensors y{x, Tensor()};
+        Tensor all = sum(x);
+        for (int i = 0; i < 3; ++i) {
+          y = is_checkpointed ? checkpoint(block, {y[0]}) : block({y[0]});
+          all = all + y[1];
+        }
+        const Tensor loss = sum(square(y[0])) + all;
+        const Tensors d = grad(loss, Variables{w, b});
+        return Results{{"loss", loss}, {"w", d[0]}, {"b", d[1]}, {"seen", seen.value()}};
+      },
+      {.training = true});
+  return p;
+}
+
+TEST(Checkpoint, GivesTheSameNumbers) {
+  Interpreted kept(recomputed(false)), again(recomputed(true));
+  const Array x = floats({3, 4}, {1, -2, 3, 1, 0.5, 0.25, -1, 2, 1, 1, -3, 0.125});
+  for (int run = 0; run < 3; ++run) {
+    const auto a = kept.run("train", {x}), b = again.run("train", {x});
+    for (const char* name : {"loss", "seen"})
+      EXPECT_EQ(numbers(a.at(name)), numbers(b.at(name))) << name << " of run " << run;
+    for (const char* name : {"w", "b"})  // sums over the parts in another order
+      for (std::size_t i = 0; i < numbers(a.at(name)).size(); ++i)
+        EXPECT_NEAR(numbers(a.at(name))[i], numbers(b.at(name))[i],
+                    1e-4 + 1e-6 * std::fabs(numbers(a.at(name))[i]))
+            << name << " " << i;
+    EXPECT_EQ(numbers(b.at("seen"))[0], 3 * (run + 1));
+  }
+}
+
+TEST(Checkpoint, ComputesItsPartTwice) {
+  const auto tanhs = [](const Program& p) {
+    const Function f = p.graph().entries[0].function;
+    return std::ranges::count_if(live_nodes(f),
+                                 [&](NodeId n) { return &f.graph().op(n) == &ops::tanh; });
+  };
+  EXPECT_EQ(tanhs(recomputed(false)), 3);
+  EXPECT_EQ(tanhs(recomputed(true)), 6);
+}
+
+TEST(Checkpoint, NestsAndHasSecondDerivatives) {
+  const auto of = [](bool is_checkpointed) {
+    Program p("nested");
+    p.entry("f", {Arg{"x", f32({3})}}, [&](const Tensor& x) {
+      const auto inner = [](const Tensors& in) { return Tensors{exp(sin(in[0]))}; };
+      const auto outer = [&](const Tensors& in) {
+        return Tensors{(is_checkpointed ? checkpoint(inner, in) : inner(in))[0] * in[0]};
+      };
+      const Tensor y = (is_checkpointed ? checkpoint(outer, {x}) : outer({x}))[0];
+      const Tensor d = grad(sum(y), Tensors{x})[0];
+      return Results{{"d", d}, {"dd", grad(sum(square(d)), Tensors{x})[0]}};
+    });
+    return Interpreted(p).run("f", {floats({3}, {0.5, -1, 2})});
+  };
+  const auto kept = of(false), again = of(true);
+  EXPECT_EQ(numbers(kept.at("d")), numbers(again.at("d")));
+  for (std::size_t i = 0; i < 3; ++i)  // sums in another order
+    EXPECT_NEAR(numbers(kept.at("dd"))[i], numbers(again.at("dd"))[i], 1e-5);
 }
 
 }  // namespace
