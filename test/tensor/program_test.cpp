@@ -322,6 +322,18 @@ TEST(Control, BranchesAreDifferentiated) {
   }
 }
 
+// A derivative along a direction: vjp is linear in its weights, and vjp of that is what is wanted.
+TEST(Grad, OfAGradIsADirectionalDerivative) {
+  Program p("p");
+  p.entry("f", {Arg{"x", f32({2})}, Arg{"v", f32({2})}}, [](const Tensor& x, const Tensor& v) {
+    const Tensor y = x * sin(x), u = stop_gradient(zeros_like(y));
+    return Results{{"d", vjp(vjp({y}, {u}, {x}), {v}, {u})[0]}};
+  });
+  const Array d = Interpreted(p).run("f", {floats({2}, {1, 2}), floats({2}, {3, -1})}).at("d");
+  EXPECT_NEAR(d.real(0), 3 * (std::sin(1) + std::cos(1)), 1e-5);
+  EXPECT_NEAR(d.real(1), -(std::sin(2) + 2 * std::cos(2)), 1e-5);
+}
+
 // A part that is computed again gives the same loss and derivatives.
 Program recomputed(bool is_checkpointed) {
   Program p("recomputed", {.seed = 3});
