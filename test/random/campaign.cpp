@@ -198,7 +198,7 @@ class Campaign {
 
   void one(std::uint64_t seed, int findings) {
     set_log_sink(say, &seed);
-    const Case c = generate(seed, options_.nodes);
+    const Case c = generate(seed, options_.nodes, options_.derivatives);
     Verdict v = check(c, choice_for(seed, options_));
     ++shared_->functions;
     shared_->nodes += static_cast<std::int64_t>(live_nodes(c.function).size());

@@ -13,12 +13,13 @@ namespace hone::fuzz {
 struct CampaignOptions {
   std::uint64_t seed = 1;  // function i uses seed + i
   std::int64_t count = 1000;
-  double seconds = 0;      // 0: no limit
-  int jobs = 0;            // processes; 0: one for each processor
-  int nodes = 0;           // per function; 0: 2 to 60
-  bool all = false;        // every executor on every function
-  std::string only;        // only the first executor and the one of this name
-  int most_seconds = 100;  // per function
+  double seconds = 0;        // 0: no limit
+  int jobs = 0;              // processes; 0: one for each processor
+  int nodes = 0;             // per function; 0: 2 to 60
+  bool derivatives = false;  // as further results
+  bool all = false;          // every executor on every function
+  std::string only;          // only the first executor and the one of this name
+  int most_seconds = 100;    // per function
 };
 
 struct Finding {

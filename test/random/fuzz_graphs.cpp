@@ -24,6 +24,7 @@ constexpr char usage[] =
     "  --seconds T       as many functions as begin within T seconds\n"
     "  --jobs J          in so many processes (one for each processor)\n"
     "  --nodes K         of K nodes each (2 to 60)\n"
+    "  --derivatives     with the derivatives of their results as further results\n"
     "  --all             on all variations\n"
     "  --only VARIATION  on the compiler as people use it and this variation\n"
     "  --case FILE       the function of a file, on all variations\n"
@@ -96,6 +97,8 @@ Arguments parse_arguments(int argc, char** argv) {
       a.campaign.jobs = number<int>(name, value());
     else if (name == "--nodes")
       a.campaign.nodes = number<int>(name, value());
+    else if (name == "--derivatives")
+      a.campaign.derivatives = true;
     else if (name == "--all")
       a.campaign.all = true;
     else if (name == "--only")
@@ -143,14 +146,17 @@ int try_file(const Arguments& a) {
 void show(const Arguments& a) {
   for (std::int64_t i = 0; i < a.campaign.count; ++i) {
     const std::uint64_t seed = a.campaign.seed + static_cast<std::uint64_t>(i);
-    std::printf("%s\n", case_text(generate(seed, a.campaign.nodes), cat("seed ", seed)).c_str());
+    std::printf("%s\n", case_text(generate(seed, a.campaign.nodes, a.campaign.derivatives),
+                                  cat("seed ", seed))
+                            .c_str());
   }
 }
 
 void show_coverage(const Arguments& a) {
   Coverage coverage;
   for (std::int64_t i = 0; i < a.campaign.count; ++i)
-    coverage.add(generate(a.campaign.seed + static_cast<std::uint64_t>(i), a.campaign.nodes));
+    coverage.add(generate(a.campaign.seed + static_cast<std::uint64_t>(i), a.campaign.nodes,
+                          a.campaign.derivatives));
   std::printf("%s", coverage.table().c_str());
 }
 
@@ -164,7 +170,8 @@ int campaign(const Arguments& a) {
         a.campaign.nodes ? cat(" --nodes ", a.campaign.nodes).c_str() : "", text_of(f).c_str());
     std::fflush(stdout);
     if (!a.minimise.empty())
-      write_reduced(generate(f.seed, a.campaign.nodes), f, a, cat("seed-", f.seed));
+      write_reduced(generate(f.seed, a.campaign.nodes, a.campaign.derivatives), f, a,
+                    cat("seed-", f.seed));
   }
   if (r.left_out > 0)
     std::printf("%lld functions were none for a variation: it had nothing to do\n",

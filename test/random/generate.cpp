@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "grad/gradients.h"
+#include "ops/common.h"
 #include "test/random/makers.h"
 
 namespace hone::fuzz {
@@ -140,9 +142,23 @@ Generated finished(Builder& b) {
   return {{f, some_runs(f, b.style, b.random)}, live_operators(b, results)};
 }
 
+// Throws UserError where an operation has no derivative.
+void add_derivatives(Function& f) {
+  Values ys, dys, xs;
+  for (const Function::Result& r : f.results())
+    if (is_float(r.value.dtype())) {
+      ys.push_back(r.value);
+      dys.push_back(constant_like(r.value, 1));
+    }
+  for (const Function::Param& p : f.params())
+    if (is_float(p.value.dtype())) xs.push_back(p.value);
+  if (ys.empty() || xs.empty()) throw UserError("nothing has a derivative");
+  for (const Value& d : gradients(ys, dys, xs)) f.add_result(d, cat("d", f.results().size()));
+}
+
 }  // namespace
 
-Generated generate(std::uint64_t seed, int nodes) {
+Generated generate(std::uint64_t seed, int nodes, bool with_derivatives) {
   Random random(seed);
   for (;;) {
     const Style style = some_style(random);
@@ -151,9 +167,15 @@ Generated generate(std::uint64_t seed, int nodes) {
     int wanted = nodes ? nodes : random.between(2, random.of({8, 16, 16, 30, 30, 60}));
     grow(b, static_cast<int>(b.pool().size()) + wanted);
     try {
-      if (Generated c = finished(b); !c.runs.empty()) return c;
+      Generated c = finished(b);
+      if (with_derivatives) {
+        add_derivatives(c.function);
+        // The derivative of a scatter refuses an empty axis.
+        std::erase_if(c.runs, [&](const CaseRun& r) { return !holds(c.function, r.sizes); });
+      }
+      if (!c.runs.empty()) return c;
     } catch (const UserError&) {
-      // A result cannot be typed again without the checks of dropped nodes.
+      // A result cannot be typed again without the checks of dropped nodes, or has no derivative.
     }
   }
 }
