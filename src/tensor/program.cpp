@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "ops/common.h"
 #include "tensor/trace.h"
+#include "tensor/unread_carries.h"
 
 namespace hone {
 
@@ -203,7 +204,8 @@ void Program::record(std::string name, const std::vector<Arg>& args, const Calls
     std::vector<std::int32_t> states = finish_states(*trace);
     if (trace->function().results().empty())
       throw UserError("entry '", name, "' has no results and sets no state, so it does nothing");
-    data_->entries.push_back({std::move(name), trace->function(), std::move(states)});
+    data_->entries.push_back(
+        {std::move(name), without_unread_carries(trace->function()), std::move(states)});
   });
 }
 
