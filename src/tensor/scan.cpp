@@ -8,6 +8,7 @@
 #include "tensor/control.h"
 #include "tensor/functions.h"
 #include "tensor/linearized_step.h"
+#include "tensor/step_products.h"
 
 namespace hone {
 
@@ -119,32 +120,31 @@ std::size_t float_count(const Tensors& tensors) {
       std::ranges::count_if(tensors, [](const Tensor& x) { return is_float(x.dtype()); }));
 }
 
-// Backwards from step to step. `backward` gives, of one step's slices of `of_steps` and of the
-// derivatives of what it carried on, those of its operands: carried back are the derivatives of
-// what was carried on, and sums of those of captured tensors.
-Tensors stepped_back(const Step& s, const Tensors& inputs, const Tensors& d,
+Tensors floats_of(const Tensors& tensors) {
+  Tensors out;
+  for (const Tensor& x : tensors)
+    if (is_float(x.dtype())) out.push_back(x);
+  return out;
+}
+
+// Backwards from step to step: `backward` gives, of derivatives of what was carried on and one
+// step's slices, what is carried on, what is kept (`kept` tensors), what is added to the sums, and
+// what is kept besides.
+Scanned stepped_back(const Tensors& d, std::size_t kept, const Tensors& sums,
                      const Tensors& of_steps, bool reverse,
                      const std::function<Tensors(const Tensors& dy, const Tensors&)>& backward) {
-  const Inputs in(s, inputs);
-  Tensors start;
-  for (std::size_t i = 0; i < s.carried; ++i)
-    if (is_float(in.carried[i].dtype())) start.push_back(d[i]);
-  const std::size_t moving = start.size(), sliced = float_count(in.over);
-  for (const Tensor& x : in.around)
-    if (is_float(x.dtype())) start.push_back(zeros_like(x));
-  const std::size_t sums = start.size() - moving;
-  const Scanned back =
-      scan(start, of_steps,
-           [&](const Tensors& c, const Tensors& slices) -> Stepped {
-             const Tensors found = backward(part_of(c, 0, moving), slices);
-             Stepped out{part_of(found, 0, moving), part_of(found, moving, sliced)};
-             for (std::size_t i = 0; i < sums; ++i)
-               out.carried.push_back(c[moving + i] + found[moving + sliced + i]);
-             return out;
-           },
-           {.reverse = !reverse});
-  return at_floats(inputs, joined(joined(part_of(back.carried, 0, moving), back.kept),
-                                  part_of(back.carried, moving, sums)));
+  const std::size_t moving = d.size();
+  return scan(joined(d, sums), of_steps,
+              [&](const Tensors& c, const Tensors& slices) -> Stepped {
+                const Tensors found = backward(part_of(c, 0, moving), slices);
+                Stepped out{part_of(found, 0, moving), part_of(found, moving, kept)};
+                std::size_t next = moving + kept;
+                for (std::size_t i = 0; i < sums.size(); ++i)
+                  out.carried.push_back(c[moving + i] + found[next++]);
+                out.kept = joined(out.kept, part_of(found, next, found.size() - next));
+                return out;
+              },
+              {.reverse = !reverse});
 }
 
 bool is_zero(const Tensor& x) { return uniform_number(Trace::current().value(x)) == 0.0; }
@@ -160,15 +160,26 @@ Tensors scan_backward(const Step& s, const LinearizedStep& l, bool reverse, cons
     is_left_out.push_back(is_zero(x));
     if (!is_left_out.back()) of_steps.push_back(x);
   }
-  const FunctionRef backward = l.backward(is_left_out);
-  return stepped_back(
-      s, inputs, d, of_steps, reverse, [&](const Tensors& carried_on, const Tensors& slices) {
-        const std::size_t before = l.saved() + s.over;
-        const Tensors kept = part_of(slices, before, slices.size() - before);
-        const Tensors operands =
-            joined(joined(part_of(slices, 0, before), in.around), joined(carried_on, kept));
-        return stepped(backward, operands, 0).kept;
-      });
+  const Tensors moving = floats_of(part_of(d, 0, s.carried)), around = floats_of(in.around);
+  const std::size_t before = l.saved() + s.over, sliced = float_count(in.over);
+  const StepProducts products(*l.backward(is_left_out), {moving.size(), sliced}, before);
+  Tensors sums;
+  for (std::size_t i = 0; i < around.size(); ++i)
+    if (products.stays(i)) sums.push_back(zeros_like(around[i]));
+  const Scanned back =
+      stepped_back(moving, sliced, sums, of_steps, reverse,
+                   [&](const Tensors& carried_on, const Tensors& slices) {
+                     const Tensors kept = part_of(slices, before, slices.size() - before);
+                     const Tensors operands = joined(joined(part_of(slices, 0, before), in.around),
+                                                     joined(carried_on, kept));
+                     return stepped(products.function(), operands, 0).kept;
+                   });
+  Tensors found = joined(part_of(back.carried, 0, moving.size()), part_of(back.kept, 0, sliced));
+  std::size_t next = moving.size();
+  for (std::size_t i = 0; i < around.size(); ++i)
+    found.push_back(products.stays(i) ? back.carried[next++]
+                                      : products.sum(i, of_steps, back.kept));
+  return at_floats(inputs, found);
 }
 
 // The same when derivatives of what was kept for a derivative are asked for, too: by a scan that
@@ -182,8 +193,12 @@ Tensors scan_backward_again(const Step& s, bool reverse, const Tensors& inputs, 
            },
            {.reverse = reverse});
   const Tensors of_steps = joined(joined(given.kept, in.over), part_of(d, s.carried, s.kept));
-  return stepped_back(
-      s, inputs, d, of_steps, reverse, [&](const Tensors& carried_on, const Tensors& slices) {
+  const Tensors moving = floats_of(part_of(d, 0, s.carried));
+  Tensors sums;
+  for (const Tensor& x : floats_of(in.around)) sums.push_back(zeros_like(x));
+  const Scanned back = stepped_back(
+      moving, float_count(in.over), sums, of_steps, reverse,
+      [&](const Tensors& carried_on, const Tensors& slices) {
         const std::size_t before = s.carried + s.over;
         const Tensors kept = part_of(slices, before, s.kept);
         return without_empty(
@@ -192,6 +207,8 @@ Tensors scan_backward_again(const Step& s, bool reverse, const Tensors& inputs, 
               return joined(first, kept);
             }).d);
       });
+  return at_floats(inputs, joined(joined(part_of(back.carried, 0, moving.size()), back.kept),
+                                  part_of(back.carried, moving.size(), sums.size())));
 }
 
 // The loop, with its derivative if the step has one; if not, who asks for it gets the reason.

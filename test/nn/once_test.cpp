@@ -103,7 +103,7 @@ TEST(ComputedOnce, StepsOfScan) {
 }
 
 // Three sigmoids and two hyperbolic tangents a step. Backward, the products are those by the state
-// and by the recurrent matrix, and, after the loop, by x and by the matrix of x.
+// and by the recurrent matrix, by x and by the matrix of x.
 TEST(ComputedOnce, StepsOfLstm) {
   const auto lstm = [](bool with_derivatives) {
     Program p("p");
@@ -127,6 +127,10 @@ TEST(ComputedOnce, StepsOfLstm) {
   EXPECT_EQ(count_in(both, ops::tanh), 2u);
   EXPECT_EQ(count_in(forward, ops::dot), 2u);
   EXPECT_EQ(count_in(both, ops::dot), 6u);
+  // The derivative of the recurrent matrix is one product of all steps, beside the loop.
+  std::size_t beside = 0;
+  for (NodeId n : live_nodes(both)) beside += &both.graph().op(n) == &ops::dot;
+  EXPECT_EQ(beside, 4u);
   // Without derivatives the loop carries the count, h, c and the output.
   for (NodeId n : live_nodes(forward))
     if (&forward.graph().op(n) == &ops::while_loop) EXPECT_EQ(forward.graph().result_count(n), 4u);
