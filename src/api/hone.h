@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "nn/layers.h"
 #include "nn/optimizers.h"
+#include "nn/recurrent.h"
 #include "tensor/control.h"
 #include "tensor/grad.h"
 #include "tensor/network.h"

@@ -33,7 +33,9 @@ struct ProgramEntry {
   Function function;
   std::vector<std::int32_t>
       states;  // per parameter: its place in ProgramGraph::states, or no_state
-  std::vector<Derivative> derivatives = {};  // that the function's graph holds, to be judged
+  // To be judged, as values of the function that was recorded; `function` may be simpler.
+  std::vector<Derivative> derivatives = {};
+  Function recorded = {};
 };
 
 struct ProgramGraph {

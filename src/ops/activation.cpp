@@ -5,6 +5,7 @@
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"
+#include "ops/gradients.h"
 #include "ops/samples.h"
 
 namespace hone {
@@ -15,6 +16,18 @@ std::vector<Type> infer_real(const Call& c) { return infer_equal(c, 1, Accept::r
 std::vector<Type> infer_numeric(const Call& c) { return infer_equal(c, 1, Accept::numeric); }
 
 Value sigmoid_of(Value x) { return 1.0 / (ops::exp(-x) + 1.0); }
+
+// Inside the bounds and at them that of x; outside that of the bound, as in PyTorch: if they are
+// equal, low has none, and if low > high, all is that of high.
+Values clip_grad(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const Value x = c.operands[0], low = c.operands[1], high = c.operands[2],
+              none = constant_like(dy[0], 0);
+  const Value is_inside = ops::bit_and(ops::le(low, x), ops::le(x, high)),
+              is_low = ops::bit_and(ops::lt(x, low), ops::lt(low, high)),
+              is_high = ops::bit_or(ops::lt(high, x), ops::lt(high, low));
+  return {ops::select(is_inside, dy[0], none), ops::select(is_low, dy[0], none),
+          ops::select(is_high, dy[0], none)};
+}
 
 Samples leaky_samples() {
   return {{{f32({2, 3})}, {{"alpha", 0.01}}},
@@ -110,6 +123,7 @@ constinit const Op ops::mod = {
     .doc = "x - floor(x / y) * y: the sign of y. For integers x mod 0 is x; for floats NaN.",
     .kind = OpKind::elementwise,
     .infer = [](const Call& c) { return infer_equal(c, 2, Accept::numeric); },
+    .grad = grads::remainder,
     .expand = [](const Call& c) -> Values {
       Value x = c.operands[0], y = c.operands[1], r = ops::rem(x, y);
       if (!is_float(x.dtype()) && !is_signed(x.dtype())) return {r};
@@ -167,6 +181,11 @@ constinit const Op ops::leaky_relu = {
     .infer = [](const Call& c) -> std::vector<Type> {
       attr<double>(c, "alpha");
       return infer_real(c);
+    },
+    // alpha at 0, as in PyTorch.
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      const Value zero = constant_like(c.operands[0], 0);
+      return {ops::select(ops::lt(zero, c.operands[0]), dy[0], dy[0] * c.attrs.real("alpha"))};
     },
     .expand = [](const Call& c) -> Values {
       Value x = c.operands[0];
@@ -270,6 +289,9 @@ constinit const Op ops::softplus = {
     .doc = "log(1 + exp(x)).",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      return {dy[0] * ops::sigmoid(c.operands[0])};
+    },
     // Never takes exp of a positive number, so it cannot overflow. The quotient restores the digits
     // lost in 1 + e (Kahan).
     .expand = [](const Call& c) -> Values {
@@ -294,6 +316,7 @@ constinit const Op ops::clip = {
     .doc = "min(max(x, low), high) of three values of equal shape; where low > high it is high.",
     .kind = OpKind::elementwise,
     .infer = [](const Call& c) { return infer_equal(c, 3, Accept::numeric); },
+    .grad = clip_grad,
     .expand = [](const Call& c) -> Values {
       return {ops::minimum(ops::maximum(c.operands[0], c.operands[1]), c.operands[2])};
     },

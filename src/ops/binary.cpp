@@ -156,6 +156,7 @@ constinit const Op ops::rem = {
     .doc = "x - trunc(x / y) * y: the sign of x. For integers x rem 0 is x; for floats NaN.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
+    .grad = grads::remainder,
     .eval =
         [](const Evaluation& e) {
           auto real = [](double a, double b) { return std::fmod(a, b); };

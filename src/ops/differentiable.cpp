@@ -55,7 +55,7 @@ Value padded_by(Value x, double edge, const Axes& axes, const Dims& low, const D
 
 }  // namespace
 
-// Elements of a window that share its maximum share its derivative.
+// Of equal elements of a window, the first has the derivative, as in PyTorch.
 Values grads::window_of_slices(const Call& c) {
   const Value x = c.operands[0];
   const std::string& kind = c.attrs.get<std::string>("kind");
@@ -69,10 +69,12 @@ Values grads::window_of_slices(const Call& c) {
   Values parts;
   for (std::int64_t k = 0; k < s.places(); ++k) parts.push_back(unsqueeze(s.under(padded, k), {0}));
   const Value all = ops::concat(parts, {{"axis", std::int64_t{0}}});
-  const Op& join = kind == "sum"   ? ops::reduce_sum
-                   : kind == "max" ? ops::reduce_max
-                                   : ops::reduce_min;
-  return {reduce_axes(join, all, {0})};
+  if (kind == "sum") return {reduce_axes(ops::reduce_sum, all, {0})};
+  const Op& place = kind == "max" ? ops::argmax : ops::argmin;
+  const Value first = place(all, {{"axis", std::int64_t{0}}, {"dtype", DType::i64}});
+  const Value is_first = ops::eq(iota_value(x.graph(), DType::i64, all.shape(), 0),
+                                 broadcast_back(first, {0}, all.shape()));
+  return {reduce_axes(ops::reduce_sum, ops::select(is_first, all, constant_like(all, 0)), {0})};
 }
 
 // The convolution as a sum of matrix products, one per position in the weights.

@@ -1,5 +1,7 @@
 #include "ops/expand.h"
 
+#include <algorithm>
+
 #include "ops/ops.h"
 
 namespace hone {
@@ -48,6 +50,14 @@ Function expand_composites(const Function& f, const std::function<bool(const Op&
     });
   }
   return now;
+}
+
+Function expand_nodes(const Function& f, const std::vector<NodeId>& nodes) {
+  if (nodes.empty()) return f;
+  return transform(f, [&](NodeId n, Copier& copier, Function& to) -> Values {
+    if (std::ranges::find(nodes, n) == nodes.end()) return {};
+    return expansion(f.graph(), n, copier, to);
+  });
 }
 
 }  // namespace hone

@@ -116,6 +116,13 @@ Values grads::dynamic_update(const Call& c, std::span<const Value>, std::span<co
           {}};
 }
 
+// (x - result) / y is q, but for rounding.
+Values grads::remainder(const Call& c, std::span<const Value> results, std::span<const Value> dy) {
+  if (!is_float(c.operands[0].dtype())) return Values(2);
+  const Value q = ops::round((c.operands[0] - results[0]) / c.operands[1]);
+  return {dy[0], -(dy[0] * q)};
+}
+
 // ---- sums
 
 Values grads::reduce_sum(const Call& c, std::span<const Value>, std::span<const Value> dy) {

@@ -21,7 +21,8 @@ namespace grads {
 
 using Rule = Values(const Call&, std::span<const Value> results, std::span<const Value> dy);
 
-Rule zero;  // constant almost everywhere
+Rule zero;       // constant almost everywhere
+Rule remainder;  // of x - q * y, for a whole number q that is constant almost everywhere
 Rule reshape, transpose, broadcast, slice, pad, concat, reverse;
 Rule gather, scatter, sort, dynamic_slice, dynamic_update;
 Rule reduce_sum, reduce_prod, reduce_extreme, cumulative, dot;

@@ -33,10 +33,53 @@ Axes axes_from(int first, int rank) {
   return axes;
 }
 
-// x / sqrt(mean(x^2) + epsilon), along the axes.
-Value by_root_mean_square(Value x, const Axes& axes, double epsilon) {
-  Value scale = 1.0 / ops::sqrt(mean_of(x * x, axes) + epsilon);
-  return x * broadcast_back(scale, axes, x.shape());
+// What a norm over the axes from attribute axis on computes on the way, in f32 at least. Its
+// derivative asks for the same values: if both are computed, each is computed once.
+struct RowNorm {
+  Value normed;   // x, or x - mean, divided by `root`
+  Value inverse;  // 1 / root, repeated over the rows
+  Axes axes;      // of a row
+  Shape row;
+
+  RowNorm(const Call& c, bool is_centred) {
+    const Value x = cast_to(c.operands[0], sum_dtype(c.type(0).dtype));
+    const auto first = static_cast<int>(c.attrs.integer("axis"));
+    axes = axes_from(first, x.rank());
+    row.dims.assign(x.shape().dims.begin() + first, x.shape().dims.end());
+    const Value d = is_centred ? centred(x, axes) : x;
+    const Value root = ops::sqrt(mean_of(d * d, axes) + c.attrs.real("epsilon"));
+    inverse = broadcast_back(1.0 / root, axes, x.shape());
+    normed = d * inverse;
+  }
+  Value repeated(Value of_row) const { return broadcast_to(of_row, normed.shape()); }
+};
+
+Values expand_row_norm(const Call& c, bool is_centred) {
+  const RowNorm n(c, is_centred);
+  const auto operand = [&](std::size_t i) {
+    return n.repeated(cast_to(c.operands[i], n.normed.dtype()));
+  };
+  Value y = n.normed * operand(1);
+  if (c.operands.size() > 2) y = y + operand(2);
+  return {cast_to(y, c.type(0).dtype)};
+}
+
+// dx = inverse * (d - mean(d) - normed * mean(d * normed)) for the derivative d of `normed` (Ba et
+// al., "Layer normalization", 2016); without the first mean if x is not centred.
+Values row_norm_grad(const Call& c, std::span<const Value> given, bool is_centred) {
+  const RowNorm n(c, is_centred);
+  const DType narrow = c.type(0).dtype;
+  const Value dy = cast_to(given[0], n.normed.dtype());
+  const Value d = dy * n.repeated(cast_to(c.operands[1], dy.dtype()));
+  const auto mean_along = [&](Value v) {
+    return broadcast_back(mean_of(v, n.axes), n.axes, dy.shape());
+  };
+  Value dx = d - n.normed * mean_along(d * n.normed);
+  if (is_centred) dx = dx - mean_along(d);
+  const auto of_row = [&](Value v) { return cast_to(sum_to(v, n.row), narrow); };
+  Values out = {cast_to(n.inverse * dx, narrow), of_row(dy * n.normed)};
+  if (c.operands.size() > 2) out.push_back(of_row(dy));
+  return out;
 }
 
 std::vector<Type> infer_average(const Call& c) {
@@ -256,6 +299,17 @@ Values expand_softmax(const Call& c, bool logarithm) {
   return {cast_to(y, c.type(0).dtype)};
 }
 
+// Of the result y only, so that nothing of x is computed again: y * (d - sum(d * y)) for softmax,
+// and d - exp(y) * sum(d) for its logarithm.
+Values softmax_grad(const Call& c, Value result, Value given, bool logarithm) {
+  const DType wide = sum_dtype(result.dtype());
+  const Value y = cast_to(result, wide), d = cast_to(given, wide);
+  const Axes axes = {static_cast<int>(c.attrs.integer("axis"))};
+  const Value sum =
+      broadcast_back(reduce_axes(ops::reduce_sum, logarithm ? d : d * y, axes), axes, y.shape());
+  return {cast_to(logarithm ? d - ops::exp(y) * sum : y * (d - sum), result.dtype())};
+}
+
 }  // namespace
 
 constinit const Op ops::mean = {
@@ -289,6 +343,8 @@ constinit const Op ops::softmax = {
     .name = "softmax",
     .doc = "exp(x) / sum(exp(x)) along attribute axis.",
     .infer = infer_along_axis,
+    .grad = [](const Call& c, std::span<const Value> y,
+               std::span<const Value> dy) { return softmax_grad(c, y[0], dy[0], false); },
     .expand = [](const Call& c) { return expand_softmax(c, false); },
     .eval = [](const Evaluation& e) { return eval_softmax(e, false); },
     .is_row = true,
@@ -301,6 +357,8 @@ constinit const Op ops::log_softmax = {
     .name = "log_softmax",
     .doc = "x - log(sum(exp(x))) along attribute axis.",
     .infer = infer_along_axis,
+    .grad = [](const Call& c, std::span<const Value> y,
+               std::span<const Value> dy) { return softmax_grad(c, y[0], dy[0], true); },
     .expand = [](const Call& c) { return expand_softmax(c, true); },
     .eval = [](const Evaluation& e) { return eval_softmax(e, true); },
     .is_row = true,
@@ -315,15 +373,9 @@ constinit const Op ops::layer_norm = {
         "(x - mean) / sqrt(variance + epsilon) * scale + bias over the axes from attribute axis "
         "on; scale and the optional bias have the shape of those axes.",
     .infer = [](const Call& c) { return infer_row_norm(c, 2, 3); },
-    .expand = [](const Call& c) -> Values {
-      DType wide = sum_dtype(c.type(0).dtype);
-      Value x = cast_to(c.operands[0], wide);
-      Axes axes = axes_from(static_cast<int>(c.attrs.integer("axis")), x.rank());
-      Value y = by_root_mean_square(centred(x, axes), axes, c.attrs.real("epsilon"));
-      y = y * broadcast_to(cast_to(c.operands[1], wide), x.shape());
-      if (c.operands.size() > 2) y = y + broadcast_to(cast_to(c.operands[2], wide), x.shape());
-      return {cast_to(y, c.type(0).dtype)};
-    },
+    .grad = [](const Call& c, std::span<const Value>,
+               std::span<const Value> dy) { return row_norm_grad(c, dy, true); },
+    .expand = [](const Call& c) { return expand_row_norm(c, true); },
     .eval = eval_layer_norm,
     .is_row = true,
     .samples = [] { return joined(row_norm_samples(2), row_norm_samples(1)); },
@@ -335,14 +387,9 @@ constinit const Op ops::rms_norm = {
         "x / sqrt(mean(x^2) + epsilon) * scale over the axes from attribute axis on; scale has "
         "the shape of those axes.",
     .infer = [](const Call& c) { return infer_row_norm(c, 2, 2); },
-    .expand = [](const Call& c) -> Values {
-      DType wide = sum_dtype(c.type(0).dtype);
-      Value x = cast_to(c.operands[0], wide);
-      Axes axes = axes_from(static_cast<int>(c.attrs.integer("axis")), x.rank());
-      Value y = by_root_mean_square(x, axes, c.attrs.real("epsilon")) *
-                broadcast_to(cast_to(c.operands[1], wide), x.shape());
-      return {cast_to(y, c.type(0).dtype)};
-    },
+    .grad = [](const Call& c, std::span<const Value>,
+               std::span<const Value> dy) { return row_norm_grad(c, dy, false); },
+    .expand = [](const Call& c) { return expand_row_norm(c, false); },
     .eval = eval_rms_norm,
     .is_row = true,
     .samples = [] { return row_norm_samples(1); },

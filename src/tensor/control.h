@@ -32,6 +32,7 @@ struct ScanOptions {
   // The steps are written out one after the other: for few steps, of a fixed number. Has a
   // derivative.
   bool unroll = false;
+  bool reverse = false;  // from the last index to the first; what is kept lies at its index
 };
 // Steps over the first axis of `over`: step(carried, slices) for each index in turn.
 Scanned scan(const Tensors& carried, const Tensors& over,

@@ -1,4 +1,7 @@
 // Values from nothing, and functions of each element.
+#include <algorithm>
+#include <iterator>
+
 #include "import/common/build.h"
 #include "tensor/functions.h"
 #include "tensor/program.h"
@@ -88,7 +91,17 @@ Tensor elu(const Tensor& x, double alpha, Where at) {
   });
 }
 Tensor clip(const Operand& x, const Operand& low, const Operand& high) {
-  return minimum(Operand(maximum(x, low), x.at), high);
+  return recorded(x.at, [&](Trace& t) {
+    const Operand* all[] = {&x, &low, &high};
+    const auto is_tensor = [](const Operand* o) { return o->kind == Operand::Kind::tensor; };
+    const auto typed = std::ranges::find_if(all, is_tensor);
+    if (typed == std::end(all))
+      throw UserError("clip: all operands are numbers, expected at least one tensor");
+    const DType dtype = Trace::type_of((*typed)->tensor).dtype;
+    Values values;
+    for (const Operand* o : all) values.push_back(value_of(t, *o, dtype, "clip"));
+    return ops::clip(broadcast_all(values, "clip"));
+  });
 }
 
 Tensor where(const Tensor& condition, const Operand& a, const Operand& b) {

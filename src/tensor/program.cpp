@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "ops/common.h"
 #include "tensor/trace.h"
+#include "tensor/unread_carries.h"
 
 namespace hone {
 
@@ -204,7 +205,8 @@ void Program::record(std::string name, const std::vector<Arg>& args, const Calls
     if (trace->function().results().empty())
       throw UserError("entry '", name, "' has no results and sets no state, so it does nothing");
     data_->entries.push_back(
-        {std::move(name), trace->function(), std::move(states), std::move(trace->derivatives())});
+        {std::move(name), without_unread_carries(trace->function()), std::move(states),
+         std::move(trace->derivatives()), trace->function()});
   });
 }
 

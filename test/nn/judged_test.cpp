@@ -23,7 +23,7 @@ JudgedDerivatives judged(const ProgramGraph& p) {
   std::vector<std::optional<Array>> starts;
   for (const std::int32_t s : e.states)
     starts.push_back(s < 0 ? std::nullopt : p.states[static_cast<std::size_t>(s)].start);
-  return judge_derivatives(e.function, e.derivatives, {{"rows", 5}}, starts);
+  return judge_derivatives(e.recorded, e.derivatives, {{"rows", 5}}, starts);
 }
 
 const Dim some_rows = dim("rows", 1, 64);
@@ -191,8 +191,8 @@ struct Planted {
 JudgedDerivatives judged_with(const Planted& p) {
   const ProgramGraph graph = training(p.loss).graph();
   const ProgramEntry& e = graph.entries.at(0);
-  Function forward = clone_params(e.function);
-  Copier copy(e.function, forward);
+  Function forward = clone_params(e.recorded);
+  Copier copy(e.recorded, forward);
   const Values loss = e.derivatives.at(0).ys;
   for (const NodeId n : nodes_below(loss))
     if (!copy.has(n)) copy.copy(n);

@@ -3,6 +3,7 @@
 
 #include "nn/layers.h"
 #include "nn/optimizers.h"
+#include "nn/recurrent.h"
 #include "tensor/grad.h"
 #include "test/tensor/interpreted.h"
 
@@ -16,8 +17,17 @@ TEST(FromPyTorch, TheTableCompiles) {
     nn::Dropout drop{.p = 0.5};
     Tensor operator()(const Tensor& x) const { return drop(fc(x)); }
   };
+  struct Memory : nn::Module {
+    using Module::Module;
+    nn::LSTM lstm{*this, "lstm", {.in = 64, .hidden = 32, .layers = 2}};
+    Tensor operator()(const Tensor& x) const {
+      const auto [y, h, c] = lstm(x);
+      return concat({y, h, c}, 0);
+    }
+  };
   Program p("p", {.seed = 0});
   Net net(p, "net");
+  Memory memory(p, "memory");
   nn::SGD sgd(p, "sgd", net.parameters(), {.rate = 0.01, .momentum = 0.9});
   Variable scale = p.variable("scale", f32({}), 1);
   const Dim n = dim("batch", 1, 512);
@@ -38,6 +48,7 @@ TEST(FromPyTorch, TheTableCompiles) {
             y = select(x, 0, -1);
             y = take(x, constant({0, 1}), 1);
             y = gather(x, 1, zeros(i64({n, 1, 64})));
+            y = memory(x);
             y = cast(y, DType::f16);
             y = stop_gradient(x);
             return Results{{"y", y}};

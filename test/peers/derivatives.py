@@ -27,11 +27,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 TOLERANCE = 1e-4
 STEPS = 50
 KNOWN = {
-    "remainder": "has no derivative",
     "scan.branch": "a scan whose step calls if_else() has no derivative",
-    "max_pool2d.ties": "ties share the derivative; PyTorch gives it to the first",
-    "leaky_relu.ties": "1 at 0; PyTorch has the slope",
-    "clip.ties": "1/2 at the bounds, as for all ties of maximum(); PyTorch has 1",
 }
 
 
@@ -110,6 +106,23 @@ def second_of_scan(x, c):
     for one in x:
         c = c.sin() * one + c
     return derivative(c.sum(), x).square()
+
+
+def carried_count(x, c):
+    kept = []
+    for n, one in enumerate(x, 3):
+        kept.append(one.exp() * c)
+        c = c * one + np.sin(n)
+    return weighed(torch.stack(kept)) + weighed(c)
+
+
+def second_of_kept(x, c):
+    first, kept = c, []
+    for one in x:
+        kept.append(c.exp() * one)
+        c = c.tanh() * one
+    loss = weighed(torch.stack(kept)) + c.square().sum()
+    return weighed(derivative(loss, x).square()) + weighed(derivative(loss, first).square())
 
 
 def scattered(f):
@@ -346,6 +359,9 @@ FUNCTIONS = {
     "scan.open": scanned_branch,
     "scan.branch": scanned_branch,
     "scan.last": scanned_last,
+    "scan.reverse": lambda x, c: scanned_product(x.flip(0), c).flip(0),
+    "scan.whole": carried_count,
+    "second.scan.kept": second_of_kept,
     "second.scan": second_of_scan,
     "second.if_else": lambda a, b: derivative((a.exp() * b if a.sum() > 0 else (a * b).sin()).sum(), a).square(),
     "second.max_pool2d": lambda x: derivative(weighed(F.max_pool2d(x, 2).square()), x).square(),
@@ -414,6 +430,24 @@ class Tokens(nn.Module):
         return F.cross_entropy((self.one(self.tokens(at)) @ self.tokens.weight.T).transpose(1, 2), target)
 
 
+def recurrent(kind, **options):
+    """The loss is of all results."""
+    class Whole(kind):
+        def forward(self, x, *states):
+            y, last = super().forward(x, states if len(states) == 2 else states[0])
+            return weighed(y) + sum(weighed(s) for s in (last if isinstance(last, tuple) else [last]))
+
+    return lambda: Whole(3, 4, **options)
+
+
+EVERYTHING = {"num_layers": 2, "batch_first": True, "bidirectional": True}
+
+
+class Output(nn.LSTM):
+    def forward(self, x):
+        return super().forward(x)[0]
+
+
 MODULES = {  # what makes the module, and whether it is in training
     "nn.batch_norm1d.training": (lambda: nn.BatchNorm1d(3), True),
     "nn.batch_norm1d.eval": (lambda: nn.BatchNorm1d(3), False),
@@ -426,6 +460,17 @@ MODULES = {  # what makes the module, and whether it is in training
     "nn.conv_net.training": (ConvNet, True),
     "nn.conv_net.eval": (ConvNet, False),
     "nn.tokens": (Tokens, True),
+    "nn.lstm": (recurrent(nn.LSTM), False),
+    "nn.lstm.plain": (recurrent(nn.LSTM, bias=False), False),
+    "nn.lstm.all": (recurrent(nn.LSTM, **EVERYTHING), True),
+    "nn.lstm.open": (recurrent(nn.LSTM), False),
+    "nn.lstm.one": (recurrent(nn.LSTM), False),
+    "nn.lstm.long": (recurrent(nn.LSTM), False),
+    "nn.lstm.zeros": (lambda: Output(3, 4), False),
+    "nn.gru": (recurrent(nn.GRU), False),
+    "nn.gru.plain": (recurrent(nn.GRU, bias=False), False),
+    "nn.gru.all": (recurrent(nn.GRU, **EVERYTHING), True),
+    "nn.gru.open": (recurrent(nn.GRU), False),
 }
 
 OPTIMIZERS = {

@@ -192,6 +192,30 @@ std::vector<Case> control() {
          const auto f = [](T c, T x) { return Stepped{{sin(c[0]) * x[0] + c[0]}, {}}; };
          return square(grad(sum(scan({t[1]}, {t[0]}, f).carried[0]), Tensors{t[0]})[0]);
        }},
+      {"scan.reverse",
+       {real({5, 3}), real({3})},
+       [](T t) {
+         const auto f = [](T c, T x) { return Stepped{{c[0] * x[0] + 0.5}, {sin(c[0])}}; };
+         return scan({t[1]}, {t[0]}, f, {.reverse = true}).kept[0];
+       }},
+      {"scan.whole",  // a tensor of integers is carried, and one kept
+       {real({5, 3}), real({3})},
+       [](T t) {
+         const Scanned s = scan({t[1], constant({2})}, {t[0]}, [](T c, T x) {
+           const Tensor n = c[1] + 1;
+           return Stepped{{c[0] * x[0] + sin(cast(n, DType::f32)), n}, {exp(x[0]) * c[0], n}};
+         });
+         return weighed(s.kept[0]) + weighed(s.carried[0]);
+       }},
+      {"second.scan.kept",
+       {real({4, 3}), real({3})},
+       [](T t) {
+         const auto f = [](T c, T x) { return Stepped{{tanh(c[0]) * x[0]}, {exp(c[0]) * x[0]}}; };
+         const Scanned s = scan({t[1]}, {t[0]}, f);
+         const Tensor loss = weighed(s.kept[0]) + sum(square(s.carried[0]));
+         const Tensors d = grad(loss, Tensors{t[0], t[1]});
+         return weighed(square(d[0])) + weighed(square(d[1]));
+       }},
       {"second.if_else",
        {real({3, 4}), real({4})},
        [](T t) {
@@ -279,6 +303,52 @@ struct ConvNet : nn::Module {
   }
 };
 
+// The loss is of all results, from given states.
+template <class M>
+Make runs(const nn::RecurrentOptions& options) {
+  return [=](nn::Module& root) -> Function {
+    return [m = std::make_shared<M>(root, "m", options)](T t) {
+      if constexpr (std::is_same_v<M, nn::LSTM>) {
+        const auto [y, h, c] = (*m)(t[0], t[1], t[2]);
+        return weighed(y) + weighed(h) + weighed(c);
+      } else {
+        const auto [y, h] = (*m)(t[0], t[1]);
+        return weighed(y) + weighed(h);
+      }
+    };
+  };
+}
+
+std::vector<Case> recurrent() {
+  const nn::RecurrentOptions one = {.in = 3, .hidden = 4},
+                             plain = {.in = 3, .hidden = 4, .bias = false},
+                             all = {.in = 3,
+                                    .hidden = 4,
+                                    .layers = 2,
+                                    .batch_first = true,
+                                    .bidirectional = true};
+  const Input x = real({6, 2, 3}), h = real({1, 2, 4}), of_all = real({2, 6, 3}),
+              h_of_all = real({4, 2, 4});
+  return {
+      {"nn.lstm", {x, h, h}, {}, runs<nn::LSTM>(one)},
+      {"nn.lstm.plain", {x, h, h}, {}, runs<nn::LSTM>(plain)},
+      {"nn.lstm.all", {of_all, h_of_all, h_of_all}, {}, runs<nn::LSTM>(all), true},
+      {"nn.lstm.open", {open({6, 2, 3}, 0), h, h}, {}, runs<nn::LSTM>(one)},
+      {"nn.lstm.one", {real({1, 2, 3}), h, h}, {}, runs<nn::LSTM>(one)},
+      {"nn.lstm.long", {real({70, 2, 3}), h, h}, {}, runs<nn::LSTM>(one)},
+      {"nn.gru", {x, h}, {}, runs<nn::GRU>(one)},
+      {"nn.gru.plain", {x, h}, {}, runs<nn::GRU>(plain)},
+      {"nn.gru.all", {of_all, h_of_all}, {}, runs<nn::GRU>(all), true},
+      {"nn.gru.open", {open({6, 2, 3}, 0), h}, {}, runs<nn::GRU>(one)},
+      {"nn.lstm.zeros",
+       {x},
+       {},
+       [one](nn::Module& root) -> Function {
+         return [m = std::make_shared<nn::LSTM>(root, "m", one)](T t) { return (*m)(t[0]).output; };
+       }},
+  };
+}
+
 std::vector<Case> modules() {
   const nn::BlockOptions block = {.width = 8, .heads = 2},
                          causal = {.width = 8, .heads = 2, .hidden = 12, .is_causal = true};
@@ -319,7 +389,8 @@ std::vector<Case> modules() {
 
 std::vector<Case> network_cases() {
   std::vector<Case> all;
-  for (const std::vector<Case>& part : {norms(), attention(), losses(), control(), modules()})
+  for (const std::vector<Case>& part :
+       {norms(), attention(), losses(), control(), modules(), recurrent()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
