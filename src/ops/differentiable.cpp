@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "ops/common.h"
-#include "ops/contraction.h"
 #include "ops/gradients.h"
 
 namespace hone {
@@ -73,45 +72,6 @@ Values grads::window_of_slices(const Call& c) {
                    : kind == "max" ? ops::reduce_max
                                    : ops::reduce_min;
   return {reduce_axes(join, all, {0})};
-}
-
-// The convolution as a sum of matrix products, one per position in the weights.
-Values grads::conv_of_products(const Call& c) {
-  const Value x = c.operands[0], w = c.operands[1];
-  const ConvAxes axes = conv_axes(c.attrs, x.rank());
-  const DType dtype = sum_dtype(x.dtype());
-  const Dim groups = c.attrs.integer("groups"), batch = x.shape()[axes.batch],
-            in = w.shape()[axes.in], out = floor_div(w.shape()[axes.out], groups);
-  Axes order = {axes.batch, axes.channel}, weight_order = axes.weight_space, space;
-  Sliding s{{}, {}, as_numbers(c.attrs.dims("strides")), as_numbers(c.attrs.dims("dilations")), {}};
-  Dims split = {batch, groups, in}, together = {batch, groups * out};
-  for (std::size_t i = 0; i < axes.space.size(); ++i) {
-    order.push_back(axes.space[i]);
-    space.push_back(static_cast<int>(i) + 2);
-    s.axes.push_back(static_cast<int>(i) + 3);
-    s.window.push_back(w.shape()[axes.weight_space[i]].number());
-    s.positions.push_back(c.results[0].shape[axes.space[i]]);
-    together.push_back(s.positions.back());
-  }
-  weight_order.insert(weight_order.end(), {axes.out, axes.in});
-  Value image = padded_by(transpose_by(cast_to(x, dtype), order), 0, space,
-                          c.attrs.dims("pads_low"), c.attrs.dims("pads_high"));
-  for (int axis : space) split.push_back(image.shape()[axis]);
-  image = reshape_to(image, split);  // [batch, groups, in, space]
-  const Value weights =
-      reshape_to(transpose_by(cast_to(w, dtype), weight_order), {s.places(), groups, out, in});
-  Value sum;  // [groups, out, batch, space]
-  for (std::int64_t k = 0; k < s.places(); ++k) {
-    const Value part = dot_general(take_axis(weights, 0, k), s.under(image, k), {{0, 1}}, {{2, 2}});
-    sum = sum ? sum + part : part;
-  }
-  Axes back = {2, 0, 1};
-  for (int axis : space) back.push_back(axis + 1);
-  sum = reshape_to(transpose_by(sum, back), together);
-  Axes placed(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    placed[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-  return {cast_to(transpose_by(sum, placed), c.results[0].dtype)};
 }
 
 }  // namespace hone
