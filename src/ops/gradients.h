@@ -24,10 +24,7 @@ using Rule = Values(const Call&, std::span<const Value> results, std::span<const
 Rule zero;  // constant almost everywhere
 Rule reshape, transpose, broadcast, slice, pad, concat, reverse;
 Rule gather, scatter, sort, dynamic_slice, dynamic_update;
-Rule reduce_sum, reduce_prod, reduce_extreme, cumulative, dot, conv;
-
-// For Op::differentiable.
-Values window_of_slices(const Call&);
+Rule reduce_sum, reduce_prod, reduce_extreme, cumulative, dot, conv, window;
 
 }  // namespace grads
 

@@ -29,7 +29,6 @@ STEPS = 50
 KNOWN = {
     "remainder": "has no derivative",
     "scan.branch": "a scan whose step calls if_else() has no derivative",
-    "max_pool2d.ties": "ties share the derivative; PyTorch gives it to the first",
     "leaky_relu.ties": "1 at 0; PyTorch has the slope",
     "clip.ties": "1/2 at the bounds, as for all ties of maximum(); PyTorch has 1",
 }
