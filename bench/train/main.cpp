@@ -1,13 +1,14 @@
-// Steps of training, each with AdamW, which train.py runs in turn with the same steps in PyTorch. It compiles the
-// network NAME, writes the states before the first step and the two inputs to DIR/*.npy, then reads how many steps to
-// take, again and again, and prints for each line: milliseconds per step, loss of the last.
-// usage: bench_train NAME DIR [--threads N] [--compile] [--plan FILE]
+// Steps of training, each with AdamW, which train.py runs in turn with the same steps in PyTorch.
+// It compiles the network NAME, writes the states before the first step and the two inputs to
+// DIR/*.npy, then reads how many steps to take, again and again, and prints for each line:
+// milliseconds per step, those of all its threads together, and the loss of the last. usage:
+// bench_train NAME DIR [--threads N] [--compile] [--plan FILE]
 #include <hone/hone.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -185,9 +186,11 @@ int main(int count, char** arguments) {
   int steps = 0;
   while (std::scanf("%d", &steps) == 1 && steps > 0) {
     const auto start = Clock::now();
+    const std::clock_t busy = std::clock();
     for (int i = 0; i < steps; ++i) session.run();
     const std::chrono::duration<double, std::milli> took = Clock::now() - start;
-    std::printf("%.6f %.8g\n", took.count() / steps, static_cast<double>(loss));
+    const double used = 1e3 * static_cast<double>(std::clock() - busy) / CLOCKS_PER_SEC;
+    std::printf("%.6f %.6f %.8g\n", took.count() / steps, used / steps, static_cast<double>(loss));
     std::fflush(stdout);
   }
 }

@@ -1,7 +1,8 @@
 """Times steps of training (forward, derivatives, AdamW) of bench_train and of PyTorch in turn, from the same states and
-inputs, and compares the losses. Each prints a JSON line: milliseconds per step (the least and the median of the
-rounds), the ratio of the medians, the losses after the last step. usage: train.py BENCH_TRAIN [NAME...] [--threads N]
-[--rounds N] [--seconds S] [--compile] [--compiled-torch]"""
+inputs, and compares the losses. Prints a JSON line for each network: milliseconds per step (the least and the median of
+the rounds), the same of the processor's time, which other programs disturb less, the ratios of the medians, and the
+losses after 1 and 10 steps.
+usage: train.py BENCH_TRAIN [NAME...] [--threads N] [--rounds N] [--seconds S] [--compile] [--compiled-torch]"""
 
 import argparse
 import json
@@ -111,14 +112,14 @@ class Torch:
         self.net.train()
 
     def run(self, steps):
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         for _ in range(steps):
             self.adam.zero_grad()
             loss = F.cross_entropy(self.call(self.x), self.y)
             loss.backward()
             self.adam.step()
-        took = time.perf_counter() - start
-        return 1e3 * took / steps, loss.item()
+        took, used = time.perf_counter() - start, time.process_time() - busy
+        return 1e3 * took / steps, 1e3 * used / steps, loss.item()
 
 
 class Hone:
@@ -131,8 +132,7 @@ class Hone:
     def run(self, steps):
         self.process.stdin.write(f"{steps}\n")
         self.process.stdin.flush()
-        ms, loss = self.process.stdout.readline().split()
-        return float(ms), float(loss)
+        return [float(n) for n in self.process.stdout.readline().split()]
 
 
 def main():
@@ -154,19 +154,24 @@ def main():
             hone = Hone(args.program, name, folder, options)
             compiled = time.perf_counter() - start
             peer = Torch(name, folder, args.compiled_torch, True)
-            first = [side.run(1)[1] for side in (hone, peer)]  # and again after all steps
-            early = [side.run(9)[1] for side in (hone, peer)]
+            first = [side.run(1)[2] for side in (hone, peer)]  # and again after all steps
+            early = [side.run(9)[2] for side in (hone, peer)]
             steps = max(1, int(1e3 * args.seconds / min(hone.run(5)[0], peer.run(5)[0])))
             steps = min(steps, max(1, int(4e3 * args.seconds / max(hone.run(2)[0], peer.run(2)[0]))))
-            times = [[], []]
+            times, busy = [[], []], [[], []]
             for _ in range(args.rounds):
-                for ms, side in zip(times, (hone, peer)):
-                    ms.append(side.run(steps)[0])
+                for i, side in enumerate((hone, peer)):
+                    ms, used, _ = side.run(steps)
+                    times[i].append(ms)
+                    busy[i].append(used)
             middle = [statistics.median(ms) for ms in times]
+            used = [statistics.median(ms) for ms in busy]
             print(json.dumps({
                 "name": name, "threads": args.threads, "hone_ms": round(middle[0], 4),
                 "torch_ms": round(middle[1], 4), "times_torch": round(middle[1] / middle[0], 2),
                 "hone_least": round(min(times[0]), 4), "torch_least": round(min(times[1]), 4),
+                "hone_cpu_ms": round(used[0], 4), "torch_cpu_ms": round(used[1], 4),
+                "times_torch_cpu": round(used[1] / used[0], 2),
                 "losses_1": first, "losses_10": early, "compiled_s": round(compiled, 1)}), flush=True)
             hone.process.stdin.close()
             hone.process.wait()

@@ -32,7 +32,7 @@ struct Convolved {
   std::vector<Slide> axes;
 
   Dim batch() const { return x.shape()[0]; }
-  Dim in() const { return w.shape()[1]; }                       // channels of a group
+  Dim in() const { return w.shape()[1]; }                      // channels of a group
   Dim out() const { return floor_div(w.shape()[0], groups); }  // the same
 };
 
@@ -139,8 +139,8 @@ Value derivative_of_input(const Convolved& c) {
     apart.push_back(p.count);
   }
   w = reverse_axes(reshape_to(transpose_by(w, order), weights), flipped);
-  Value dx = ops::conv(
-      Values{dy, w}, attrs_of(Dims(phases.size(), 1), dilations, low, high, c.groups));
+  Value dx =
+      ops::conv(Values{dy, w}, attrs_of(Dims(phases.size(), 1), dilations, low, high, c.groups));
   // [batch, channels, phases, places]
   Axes pairs = {0, 1};
   for (int i = 0; i < space; ++i) {
@@ -163,16 +163,17 @@ Value derivative_of_weights(const Convolved& c) {
   Dims images = {c.in(), c.groups * c.batch()}, strides, dilations, low, high;
   for (int i = 0; i < space; ++i) {
     const Slide& s = c.axes[static_cast<std::size_t>(i)];
-    // What the last window position leaves over is taken from the padding, then from x.
+    // What the last window position leaves over is taken from the padding, then from x, then from
+    // the padding before it.
     const Dim needed = Dim(s.stride) * (s.positions - Dim(1)) + Dim(s.dilation * (s.taps - 1) + 1),
-              over = s.size + s.low + s.high - needed, of_x = max(over - s.high, 0);
+              over = s.size + s.low + s.high - needed, of_x = min(max(over - s.high, 0), s.size);
     x = slice_axis(x, i + 3, 0, s.size - of_x);
     order.push_back(i + 3);
     swapped.push_back(i + 2);
     images.push_back(s.size - of_x);
     strides.push_back(s.dilation);
     dilations.push_back(s.stride);
-    low.push_back(s.low);
+    low.push_back(s.low - max(over - s.high - s.size, 0));
     high.push_back(max(s.high - over, 0));
   }
   x = reshape_to(transpose_by(x, order), images);
@@ -359,8 +360,7 @@ Value derivative_of_extremes(Windowed w, bool is_max) {
   Value first = broadcast_to(number_value(place.graph(), 0), apart);
   for (std::size_t i = 0; i < w.axes.size(); ++i)
     first = first * Value(constant_like(first, static_cast<double>(sizes[i]))) +
-            iota_value(first.graph(), first.dtype(), apart,
-                       w.axes[i] + static_cast<int>(i) + 1);
+            iota_value(first.graph(), first.dtype(), apart, w.axes[i] + static_cast<int>(i) + 1);
   Value sum;
   for (std::int64_t k = 0; k < product_of(taps); ++k) {
     const std::vector<std::int64_t> at = offsets(k, taps);
@@ -393,14 +393,17 @@ Values grads::conv(const Call& c, std::span<const Value>, std::span<const Value>
   Axes order = {axes.batch, axes.channel}, weight_order = {axes.out, axes.in};
   order.insert(order.end(), axes.space.begin(), axes.space.end());
   weight_order.insert(weight_order.end(), axes.weight_space.begin(), axes.weight_space.end());
-  Convolved all{transpose_by(x, order), transpose_by(w, weight_order),
-                transpose_by(cast_to(dys[0], w.dtype()), order), c.attrs.integer("groups"), {}};
+  Convolved all{transpose_by(x, order),
+                transpose_by(w, weight_order),
+                transpose_by(cast_to(dys[0], w.dtype()), order),
+                c.attrs.integer("groups"),
+                {}};
   bool is_static = x.shape()[axes.batch].is_number();
   for (std::size_t i = 0; i < axes.space.size(); ++i) {
     all.axes.push_back({x.shape()[axes.space[i]], dys[0].shape()[axes.space[i]],
-                        w.shape()[axes.weight_space[i]].number(),
-                        number_at(c.attrs, "strides", i), number_at(c.attrs, "dilations", i),
-                        c.attrs.dims("pads_low")[i], c.attrs.dims("pads_high")[i]});
+                        w.shape()[axes.weight_space[i]].number(), number_at(c.attrs, "strides", i),
+                        number_at(c.attrs, "dilations", i), c.attrs.dims("pads_low")[i],
+                        c.attrs.dims("pads_high")[i]});
     is_static = is_static && dys[0].shape()[axes.space[i]].is_number();
   }
   const auto back = [](const Value& d, const Axes& from) {
@@ -422,9 +425,8 @@ Values grads::window(const Call& c, std::span<const Value>, std::span<const Valu
   const std::string& kind = c.attrs.get<std::string>("kind");
   const Windowed w = windowed(c, cast_to(dys[0], sum_dtype(x.dtype())));
   if (w.axes.empty()) return {dys[0]};
-  return {
-      cast_to(kind == "sum" ? derivative_of_sums(w) : derivative_of_extremes(w, kind == "max"),
-              x.dtype())};
+  return {cast_to(kind == "sum" ? derivative_of_sums(w) : derivative_of_extremes(w, kind == "max"),
+                  x.dtype())};
 }
 
 }  // namespace hone
