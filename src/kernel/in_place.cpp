@@ -1,6 +1,7 @@
 #include "kernel/in_place.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "ops/ops.h"
 
@@ -13,7 +14,8 @@ class Follower {
  public:
   explicit Follower(const Function& f) : f_(f), order_(live_nodes(f)) {}
 
-  // Empty if another does, or not elementwise; or if there are several and only one is allowed.
+  // Empty if another does, or not elementwise. If there are several and only one is allowed, the
+  // last, or none.
   // Valid until the next call.
   const std::vector<int>& results(std::size_t param, bool allows_several) {
     found_.clear();
@@ -28,13 +30,17 @@ class Follower {
     for (std::size_t i = 0; i < f_.results().size(); ++i) {
       NodeId n = f_.result(i).node();
       if (!reached_[n]) continue;
-      const bool is_one_too_many = !found_.empty() && !allows_several;
-      if (!is_one_too_many && n != from) {
-        found_.push_back(static_cast<int>(i));
-        continue;
+      if (n == from) {
+        found_.clear();
+        break;
       }
-      found_.clear();
-      break;
+      found_.push_back(static_cast<int>(i));
+    }
+    if (found_.size() > 1 && !allows_several) {
+      if (follow_one_anchor())
+        found_ = {found_.back()};
+      else
+        found_.clear();
     }
     return found_;
   }
@@ -44,6 +50,30 @@ class Follower {
     for (const Value& v : f_.graph().operands(n))
       if (reached_[v.node()]) return true;
     return false;
+  }
+
+  // Whether the found results are made, element by element, of one contraction or reduction.
+  bool follow_one_anchor() const {
+    const Graph& graph = f_.graph();
+    std::vector<bool> follows(graph.node_count(), false);
+    std::optional<NodeId> anchor;
+    for (NodeId n : order_) {
+      const OpKind kind = graph.op(n).kind;
+      const auto operands = graph.operands(n);
+      const bool is_below =
+          std::ranges::any_of(operands, [&](const Value& v) { return follows[v.node()]; });
+      if (kind == OpKind::elementwise ? is_below
+                                      : kind != OpKind::leaf && kind != OpKind::movement) {
+        if (kind != OpKind::elementwise && (anchor || graph.result_count(n) != 1)) return false;
+        if (!anchor) anchor = n;
+        if (graph.type(n).shape != graph.type(*anchor).shape) return false;
+        follows[n] = true;
+      } else if (is_below) {
+        return false;
+      }
+    }
+    return std::ranges::all_of(
+        found_, [&](int i) { return follows[f_.result(static_cast<std::size_t>(i)).node()]; });
   }
 
   bool is_elementwise(NodeId n, const Shape& shape) const {

@@ -9,8 +9,10 @@
 namespace hone {
 
 // (result, parameter): element i of the parameter is read only for element i of this result, so a
-// loop nest that reads an element before writing it may overwrite it. Where stores_last() holds,
-// element i of the parameter may also be read for element i of other results.
+// loop nest that reads an element before writing it may overwrite it. Element i of the parameter
+// may also be read for element i of other results where stores_last() holds; and for earlier
+// results, where all are computed from element i of one contraction or reduction: kernels store
+// element i of all results in their order.
 std::vector<std::pair<int, int>> in_place_pairs(const Function& group);
 
 // Whether the group's results have one shape and are computed element by element, in one pass. A

@@ -207,7 +207,7 @@ constinit const Op ops::conv = {
         "floats are summed in f32 and rounded once. Optional attributes dtype and mode as for dot.",
     .kind = OpKind::contraction,
     .infer = infer_conv,
-    .differentiable = grads::conv_of_products,
+    .grad = grads::conv,
     .eval = eval_conv,
     .samples = []() -> Samples {
       Dims one = {1, 1}, none = {0, 0};

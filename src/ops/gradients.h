@@ -25,11 +25,7 @@ Rule zero;       // constant almost everywhere
 Rule remainder;  // of x - q * y, for a whole number q that is constant almost everywhere
 Rule reshape, transpose, broadcast, slice, pad, concat, reverse;
 Rule gather, scatter, sort, dynamic_slice, dynamic_update;
-Rule reduce_sum, reduce_prod, reduce_extreme, cumulative, dot;
-
-// Functions for Op::differentiable.
-Values window_of_slices(const Call&);
-Values conv_of_products(const Call&);
+Rule reduce_sum, reduce_prod, reduce_extreme, cumulative, dot, conv, window;
 
 }  // namespace grads
 

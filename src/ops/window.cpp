@@ -96,7 +96,7 @@ constinit const Op ops::reduce_window = {
         "what reducing nothing gives. Narrow floats are summed in f32 and rounded once.",
     .kind = OpKind::reduction,
     .infer = infer_window,
-    .differentiable = grads::window_of_slices,
+    .grad = grads::window,
     .eval = eval_window,
     .samples = []() -> Samples {
       auto over = [](std::string kind, Dims window, Dims strides, Dims dilations, Dims low,

@@ -1,5 +1,6 @@
 #include "schedule/extract.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/hash.h"
@@ -148,6 +149,25 @@ class Extractor {
       for (std::uint32_t k = 0; k < graph_.result_count(n); ++k)
         if (Value v(&graph_, n, k); read_[number(v)]) out_.values.push_back(v);
     results.count = out_.values.size() - results.first;
+    if (results.count > 1 && depend_on_each_other(group, results))
+      std::ranges::reverse(std::span(out_.values).subspan(results.first));
+  }
+
+  // The ones made of others are stored first: they read what the others may overwrite. See
+  // in_place.h.
+  bool depend_on_each_other(std::uint32_t group, Range results) {
+    depends_.resize(graph_.node_count(), false);
+    const std::span<const Value> all = values(results);
+    bool found = false;
+    for (NodeId n : grouping_.groups[group].nodes) {
+      const auto is_result = [&](const Value& v) { return std::ranges::find(all, v) != all.end(); };
+      for (const Value& v : graph_.operands(n))
+        depends_[n] = depends_[n] || depends_[v.node()] || is_result(v);
+      for (std::uint32_t k = 0; k < graph_.result_count(n); ++k)
+        found = found || (depends_[n] && is_result({&graph_, n, k}));
+    }
+    for (NodeId n : grouping_.groups[group].nodes) depends_[n] = false;
+    return found;
   }
 
   std::uint32_t function_of(const Walk& w) {
@@ -226,6 +246,7 @@ class Extractor {
   std::vector<std::uint32_t> met_;    // by value number: 1 + the last group that uses it
   std::vector<std::uint32_t> place_;  // by value number: its index among the values of its group
   std::vector<bool> read_;            // by value number: must be in memory
+  std::vector<bool> depends_;         // by node: on a result of its group
   std::vector<Value> stack_;
   Code code_;
   std::vector<Code> codes_;   // per function

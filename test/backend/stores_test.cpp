@@ -79,6 +79,26 @@ Function adam() {
   return f;
 }
 
+// The same for a gradient that is a product: the states are updated where it is computed. The rows
+// are no multiple of a tile's.
+Function trained() {
+  Function f;
+  const Type t = f32({37, 65}), row = f32({65});
+  const Value p = add(f, t, "p"), m = add(f, t, "m"), v = add(f, t, "v"), b = add(f, row, "b"),
+              bm = add(f, row, "bm"), x = f.add_param(f32({40, 37}), "x"),
+              dy = f.add_param(f32({40, 65}), "dy");
+  const Value g = dot_general(x, dy, {}, {{0, 0}}) * 0.01,
+              bg = reduce_axes(ops::reduce_sum, dy, {0}) * 0.01;
+  const Value next_m = m * 0.9 + g * 0.1, next_v = v * 0.99 + g * g * 0.01,
+              next_bm = bm * 0.9 + bg * 0.1;
+  f.add_result(next_m, "m", 1);
+  f.add_result(next_v, "v", 2);
+  f.add_result(p * 0.999 - next_m / (ops::sqrt(next_v) + 1e-1) * 0.01, "p", 0);
+  f.add_result(b - next_bm * 0.01, "b", 3);
+  f.add_result(next_bm, "bm", 4);
+  return f;
+}
+
 // Both are read for both next values, in one pass.
 Function turn() {
   Function f;
@@ -103,7 +123,7 @@ Function running() {
 std::vector<Stored> functions() {
   return {{"counter", counter()}, {"exchange", exchange()}, {"rotation", rotation()},
           {"product", product()}, {"ring", ring()},         {"adam", adam()},
-          {"running", running()}, {"turn", turn()}};
+          {"running", running()}, {"turn", turn()},         {"trained", trained()}};
 }
 
 Array made(const Type& t, const Sizing& sizes, int seed) {

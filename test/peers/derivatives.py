@@ -307,10 +307,17 @@ FUNCTIONS = {
     "conv1d.open": lambda x, w: F.conv1d(x, w, stride=2, padding=1),
     "conv2d.wide": lambda x, w: F.conv2d(x, w, stride=2, padding=1),
     "conv3d": lambda x, w: F.conv3d(x, w, padding=1),
+    "conv3d.all": lambda x, w: F.conv3d(x, w, None, (2, 1, 3), (1, 0, 2), (1, 2, 1), 2),
+    "conv2d.patches": lambda x, w: F.conv2d(x, w, stride=4),
+    "conv2d.open.all": lambda x, w: F.conv2d(x, w, stride=2, padding=1, groups=2),
+    "second.conv2d.all": lambda x, w: sum(
+        d.square().sum() for d in torch.autograd.grad(
+            F.conv2d(x, w, stride=2, padding=1, groups=2).tanh().square().sum(), (x, w), create_graph=True)),
     "max_pool2d": lambda x: F.max_pool2d(x, 2),
     "max_pool2d.all": lambda x: F.max_pool2d(x, (3, 2), (2, 1), (1, 0)),
     "max_pool2d.ties": lambda x: F.max_pool2d(x, 3, 2, 1),
     "max_pool2d.open": lambda x: F.max_pool2d(x, 2),
+    "max_pool2d.far": lambda x: F.max_pool2d(x, (5, 2), (2, 3), (2, 0)),
     "avg_pool2d": lambda x: F.avg_pool2d(x, 2),
     "avg_pool2d.counted": lambda x: F.avg_pool2d(x, 3, 2, 1),
     "avg_pool2d.uncounted": lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),

@@ -41,6 +41,41 @@ TEST(InPlace, NotWhenAnotherPassReadsIt) {
   EXPECT_EQ(in_place_pairs(f), Pairs{});
 }
 
+// Kernels store element i of the results in their order, so the last may overwrite what all read.
+TEST(InPlace, TheLastOfTheResultsOfOneContraction) {
+  Function f;
+  Value a = f.add_param(f32({6, 6}), "a"), m = f.add_param(f32({6, 6}), "m");
+  Value sum = dot_general(a, a, {}, {{0, 0}});
+  f.add_result(ops::exp(m) * sum);
+  f.add_result(m + sum);
+  EXPECT_EQ(in_place_pairs(f), (Pairs{{1, 1}}));
+  Function g = f;  // another position of m is read for the same sum
+  g.add_result(m + transpose_matrix(sum));
+  EXPECT_EQ(in_place_pairs(g), Pairs{});
+  Function h = f;  // not made of the sum: it may be computed by a loop of its own
+  h.add_result(ops::neg(m));
+  EXPECT_EQ(in_place_pairs(h), Pairs{});
+  Function two = f;
+  two.add_result(m + dot_general(a, m, {}, {{0, 0}}));
+  EXPECT_EQ(in_place_pairs(two), Pairs{});
+}
+
+// The gradient is a contraction, and the steps of Adam are computed with it: nothing is copied.
+TEST(InPlace, MomentsAndParametersOfAContraction) {
+  Function f;
+  Value x = f.add_param(f32({40, 37}), "x"), dy = f.add_param(f32({40, 65}), "dy");
+  const Type t = f32({37, 65});
+  Value p = f.add_param(t, "p", true), m = f.add_param(t, "m", true), v = f.add_param(t, "v", true);
+  Value g = dot_general(x, dy, {}, {{0, 0}});
+  Value next_m = m * 0.9 + g * 0.1, next_v = v * 0.99 + g * g * 0.01;
+  f.add_result(next_m, "m", 3);
+  f.add_result(next_v, "v", 4);
+  f.add_result(p * 0.999 - next_m / (ops::sqrt(next_v) + 1e-3) * 0.01, "p", 2);
+  Simulated s = simulate(f);
+  EXPECT_EQ(s.plan.main().result_alias, (std::vector<std::int32_t>{3, 4, 2}));
+  EXPECT_EQ(s.copies, 0);
+}
+
 TEST(InPlace, EqualBytesOfAnotherDtype) {
   Function f;
   Value x = f.add_param(f32({6}), "x");

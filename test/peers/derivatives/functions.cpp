@@ -266,6 +266,26 @@ std::vector<Case> products() {
       {"conv3d",
        {real({1, 2, 4, 5, 4}), real({3, 2, 2, 3, 2})},
        [](T t) { return conv3d(t[0], t[1], {.padding = 1}); }},
+      {"conv3d.all",
+       {real({2, 4, 6, 5, 7}), real({6, 2, 2, 3, 3})},
+       [](T t) {
+         return conv3d(
+             t[0], t[1],
+             {.stride = {2, 1, 3}, .padding = {1, 0, 2}, .dilation = {1, 2, 1}, .groups = 2});
+       }},
+      {"conv2d.patches",
+       {real({2, 3, 9, 8}), real({5, 3, 4, 4})},
+       [](T t) { return conv2d(t[0], t[1], {.stride = 4}); }},
+      {"conv2d.open.all",
+       {open({3, 4, 9, 8}, 0), real({4, 2, 3, 2})},
+       [](T t) { return conv2d(t[0], t[1], {.stride = 2, .padding = 1, .groups = 2}); }},
+      {"second.conv2d.all",
+       {real({2, 4, 7, 6}), real({4, 2, 3, 3})},
+       [](T t) {
+         const Tensor y = tanh(conv2d(t[0], t[1], {.stride = 2, .padding = 1, .groups = 2}));
+         const Tensors d = grad(sum(square(y)), t);
+         return sum(square(d[0])) + sum(square(d[1]));
+       }},
       {"max_pool2d", {real({2, 3, 6, 8})}, [](T t) { return max_pool2d(t[0], 2); }},
       {"max_pool2d.all",
        {real({2, 3, 7, 8})},
@@ -274,6 +294,9 @@ std::vector<Case> products() {
        {whole({2, 3, 7, 8}, 0, 1)},
        [](T t) { return max_pool2d(t[0], 3, {.stride = 2, .padding = 1}); }},
       {"max_pool2d.open", {open({3, 2, 6, 8}, 0)}, [](T t) { return max_pool2d(t[0], 2); }},
+      {"max_pool2d.far",
+       {real({2, 2, 11, 10})},
+       [](T t) { return max_pool2d(t[0], {5, 2}, {.stride = {2, 3}, .padding = {2, 0}}); }},
       {"avg_pool2d", {real({2, 3, 6, 8})}, [](T t) { return avg_pool2d(t[0], 2); }},
       {"avg_pool2d.counted",
        {real({2, 3, 7, 8})},
