@@ -1,6 +1,7 @@
 #include "verify/model/derivatives.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "base/error.h"
@@ -86,7 +87,22 @@ class DerivativeJudge {
       give_up(out, cat(flops, " operations are too many for the reference"));
       return;
     }
-    const double one = 4 * static_cast<double>(flops);
+    double one = 4 * static_cast<double>(flops);
+    if (has_loop(forward_)) {
+      // How often it runs is not counted.
+      constexpr double flops_per_second = 1e8;
+      const auto start = std::chrono::steady_clock::now();
+      if (!at(1)) {
+        give_up(out, refused_);
+        return;
+      }
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+      one = std::max(one, 4 * flops_per_second * taken.count());
+    }
+    if (one > 4 * static_cast<double>(most_flops)) {
+      give_up(out, "its loops take the reference too long");
+      return;
+    }
     const auto affordable = static_cast<std::size_t>(std::max(1.0, most_work / (one + 1)));
     const std::size_t apart = (d_.xs.size() + affordable - 1) / affordable;
     std::vector<Group> open;
