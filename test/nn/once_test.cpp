@@ -86,6 +86,15 @@ TEST(ComputedOnce, StatisticsOfRmsNorm) {
   EXPECT_EQ(counts(row_types, f, ops::reduce_sum), (Pair{1, 3}));
 }
 
+// In training, by its own mean and variance: the derivative is that of the formulas.
+TEST(ComputedOnce, StatisticsOfBatchNorm) {
+  const Call f = [](const Tensors& x) {
+    return batch_norm(x[0], mean(x[0], 0), var(x[0], 0, {.correction = 0}), x[1], x[2]);
+  };
+  EXPECT_EQ(counts(row_types, f, ops::sqrt), (Pair{1, 1}));
+  EXPECT_EQ(counts(row_types, f, ops::reduce_sum), (Pair{2, 6}));
+}
+
 TEST(ComputedOnce, StepsOfScan) {
   const std::vector<Type> types = {f32({20, 2, 4}), f32({2, 4}), f32({4, 4})};
   const Call f = [](const Tensors& x) {

@@ -186,6 +186,21 @@ std::vector<Case> control() {
                      [&](T c, T x) { return Stepped{{tanh(matmul(t[1], c[0]) + x[0])}, {}}; })
              .carried[0];
        }},
+      {"vjp",
+       {real({3, 4}), real({3, 4})},
+       [](T t) { return vjp({sin(t[0]), exp(t[0])}, {t[1], square(t[1])}, {t[0]})[0]; }},
+      {"with_gradient",
+       {real({3, 4})},
+       [](T t) {
+         return with_gradient([](T x) { return Tensors{round(x[0])}; },
+                              [](T x, T, T d) { return Tensors{d[0] * cos(x[0])}; }, {t[0]})[0];
+       }},
+  };
+}
+
+// Derivatives of derivatives.
+std::vector<Case> higher() {
+  return {
       {"second.scan",
        {real({4, 3}), real({3})},
        [](T t) {
@@ -233,15 +248,6 @@ std::vector<Case> control() {
          const Tensor m = mean(t[0], 0), v = var(t[0], 0, {.correction = 0});
          const Tensor one = ones(f32({3})), y = batch_norm(t[0], m, v, one, one);
          return square(grad(weighed(square(y)), Tensors{t[0]})[0]);
-       }},
-      {"vjp",
-       {real({3, 4}), real({3, 4})},
-       [](T t) { return vjp({sin(t[0]), exp(t[0])}, {t[1], square(t[1])}, {t[0]})[0]; }},
-      {"with_gradient",
-       {real({3, 4})},
-       [](T t) {
-         return with_gradient([](T x) { return Tensors{round(x[0])}; },
-                              [](T x, T, T d) { return Tensors{d[0] * cos(x[0])}; }, {t[0]})[0];
        }},
       {"second.tanh",
        {real({3, 4})},
@@ -390,7 +396,7 @@ std::vector<Case> modules() {
 std::vector<Case> network_cases() {
   std::vector<Case> all;
   for (const std::vector<Case>& part :
-       {norms(), attention(), losses(), control(), modules(), recurrent()})
+       {norms(), attention(), losses(), control(), higher(), modules(), recurrent()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
