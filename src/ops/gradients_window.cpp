@@ -356,11 +356,15 @@ Value derivative_of_extremes(Windowed w, bool is_max) {
     apart[w.axes[i]] = phases[i].places;
     apart.dims.insert(apart.dims.begin() + w.axes[i] + 1, phases[i].count);
   }
-  // The number of the phase's first tap.
-  Value first = broadcast_to(number_value(place.graph(), 0), apart);
+  // The number of the phase's first tap, the same at all places.
+  Shape each = apart;
+  for (Dim& d : each.dims) d = 1;
   for (std::size_t i = 0; i < w.axes.size(); ++i)
-    first = first * Value(constant_like(first, static_cast<double>(sizes[i]))) +
-            iota_value(first.graph(), first.dtype(), apart, w.axes[i] + static_cast<int>(i) + 1);
+    each[w.axes[i] + static_cast<int>(i) + 1] = phases[i].count;
+  Value first = broadcast_to(number_value(place.graph(), 0), each);
+  for (std::size_t i = 0; i < w.axes.size(); ++i)
+    first = first * static_cast<double>(sizes[i]) +
+            iota_value(first.graph(), first.dtype(), each, w.axes[i] + static_cast<int>(i) + 1);
   Value sum;
   for (std::int64_t k = 0; k < product_of(taps); ++k) {
     const std::vector<std::int64_t> at = offsets(k, taps);
@@ -375,8 +379,9 @@ Value derivative_of_extremes(Windowed w, bool is_max) {
     for (std::size_t i = 0; i < w.axes.size(); ++i)
       number = number * sizes[i] + at[i] * w.slides[i].stride;
     d = broadcast_to(d, apart);
-    d = ops::select(ops::eq(broadcast_to(of, apart), first + static_cast<double>(number)), d,
-                    constant_like(d, 0));
+    const Value is_place =
+        ops::eq(broadcast_to(of, apart), broadcast_to(first + static_cast<double>(number), apart));
+    d = ops::select(is_place, d, constant_like(d, 0));
     sum = sum ? sum + d : d;
   }
   for (std::size_t i = 0; i < w.axes.size(); ++i)

@@ -117,6 +117,8 @@ class Layouter {
 
   bool moves_to_last(Value v) const {
     if (v.result_count() != 1 || v.rank() < 3) return false;
+    if (v.is(ops::reshape)) return keeps_channels(v) && prefers_last(v.operand(0));
+    if (v.is(ops::broadcast)) return v.operand(0).rank() == v.rank() && prefers_last(v.operand(0));
     bool per_axis = v.is(ops::concat) || v.is(ops::pad) || v.is(ops::slice) ||
                     v.is(ops::reduce_window) || v.is(ops::reverse) || v.is(ops::softmax);
     if (!per_axis && v.op().kind != OpKind::elementwise) return false;
@@ -128,11 +130,18 @@ class Layouter {
     return false;
   }
 
+  // A reshape of the axes after the first two only.
+  static bool keeps_channels(Value v) {
+    const Shape &from = v.operand(0).shape(), &to = v.shape();
+    return from.rank() >= 3 && from[0] == to[0] && from[1] == to[1];
+  }
+
   Value in_last_form(Value v) {
     Axes p = last_order(v.rank());
     Values operands;
     for (Value operand : v.operands())
-      operands.push_back(operand.rank() == v.rank() ? last(operand) : first(operand));
+      operands.push_back(operand.rank() == v.rank() || v.is(ops::reshape) ? last(operand)
+                                                                          : first(operand));
     Attrs attrs = v.attrs();
     for (AttrName name :
          {AttrName("starts"), AttrName("steps"), AttrName("shape"), AttrName("low"),
