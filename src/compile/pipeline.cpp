@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "pass/codes.h"
+#include "pass/drop_carried.h"
 #include "pass/expand.h"
 #include "pass/fold.h"
 #include "pass/fold_batch_norm.h"
@@ -34,6 +35,7 @@ constexpr Pass passes[] = {
     {"layout", "channels-last convolutions, transposes pushed outwards and merged", plain<layout>},
     {"expand", "composites that no kernel takes whole, in core operations",
      [](const Function& f, RuleLog*) { return expand(f); }},
+    {"drop-carried", "what loops carry and nobody reads", plain<drop_carried>},
     {"sink", "reshapes and transposes behind what can join a contraction or reduction",
      plain<sink>},
     {"join-products", "products of one value with several constants, as one product",

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/amount.h"
+#include "ops/attention_gradient.h"
 #include "ops/check.h"
 #include "ops/eval.h"
 #include "ops/samples.h"
@@ -24,7 +25,7 @@ void expect_heads(const Call& c, std::size_t operand) {
     if (heads && q[i].is_number() && k[i].is_number()) {
       const std::int64_t many = q[i].number(), few = k[i].number();
       if (few == many || (few > 0 && many % few == 0)) continue;
-      throw UserError("attention: operand 0 has ", amount(many, "head", "heads"),
+      throw UserError(c.op.name, ": operand 0 has ", amount(many, "head", "heads"),
                       ", expected a multiple of the ", few, " heads of operand ", operand);
     }
     equal_sizes(c, q[i], k[i], "sizes of operands 0 and ", operand, " at axis ", i);
@@ -35,16 +36,17 @@ std::vector<Type> infer_attention(const Call& c) {
   expect_operands(c, 3, 4);
   for (std::size_t i = 0; i < 3; ++i)
     if (c.type(i).rank() < 2)
-      throw UserError("attention: operand ", i, " is ", c.type(i), ", expected at least two axes");
+      throw UserError(c.op.name, ": operand ", i, " is ", c.type(i),
+                      ", expected at least two axes");
   expect_dtype(c, 0, Accept::real);
   expect_same_dtype(c, 0, 3);
   attr<double>(c, "scale");
   if (c.attrs.has("softcap") && !(attr<double>(c, "softcap") > 0))
-    throw UserError("attention: attribute 'softcap' is ", attr<double>(c, "softcap"),
+    throw UserError(c.op.name, ": attribute 'softcap' is ", attr<double>(c, "softcap"),
                     ", expected a positive number");
   if (c.attrs.has("masked")) attr<double>(c, "masked");
   if (c.attrs.has("causal") && attr<Dims>(c, "causal").size() != 1)
-    throw UserError("attention: attribute 'causal' has ", attr<Dims>(c, "causal").size(),
+    throw UserError(c.op.name, ": attribute 'causal' has ", attr<Dims>(c, "causal").size(),
                     " entries, expected one: the last key that the first query may see");
   expect_heads(c, 1);
   expect_heads(c, 2);
@@ -59,7 +61,7 @@ std::vector<Type> infer_attention(const Call& c) {
     if (c.type(3).dtype != DType::b1) expect_dtype(c, 3, Accept::real);
     const Shape& mask = c.shape(3);
     if (mask.rank() > rank)
-      throw UserError("attention: operand 3 (the mask) is ", c.type(3),
+      throw UserError(c.op.name, ": operand 3 (the mask) is ", c.type(3),
                       ", expected at most as many axes as the scores ", scores);
     for (int i = 1; i <= mask.rank(); ++i)
       if (mask[-i] != Dim(1))
@@ -122,8 +124,9 @@ Values expand_attention(const Call& c) {
 // Reference implementation, one query at a time.
 class Meaning {
  public:
-  explicit Meaning(const Evaluation& e)
-      : e_(e), q_(*e.inputs[0]), k_(*e.inputs[1]), v_(*e.inputs[2]), y_(q_.dtype, e.result_dims()) {
+  // The mask, if there is one, is the operand at that place.
+  Meaning(const Evaluation& e, std::size_t at_mask)
+      : e_(e), q_(*e.inputs[0]), k_(*e.inputs[1]), v_(*e.inputs[2]) {
     const std::size_t r = q_.dims.size();
     heads_ = r > 2 ? q_.dims[r - 3] : 1;
     shared_ = r > 2 ? k_.dims[r - 3] : 1;
@@ -131,67 +134,124 @@ class Meaning {
     keys_ = k_.dims[r - 2];
     depth_ = q_.dims[r - 1];
     width_ = v_.dims[r - 1];
-    if (e.inputs.size() > 3) {
+    if (e.inputs.size() > at_mask) {
+      mask_ = e.inputs[at_mask];
       mask_strides_ = Sizes(r, 0);
-      const Sizes dims = e.inputs[3]->dims, dense = row_major(dims);
+      const Sizes dims = mask_->dims, dense = row_major(dims);
       for (std::size_t i = 0; i < dims.size(); ++i)
         if (dims[i] != 1) mask_strides_[r - dims.size() + i] = dense[i];
     }
     if (e.attrs.has("causal")) last_key_ = e.sizes(e.attrs.dims("causal"))[0];
   }
 
-  std::vector<Wide> run() {
-    const std::int64_t rows = count_of(q_.dims) / std::max<std::int64_t>(depth_, 1);
-    for (std::int64_t row = 0; depth_ > 0 && row < rows; ++row) query(row);
-    return {std::move(y_)};
+  std::vector<Wide> run() const {
+    Wide y(q_.dtype, e_.result_dims());
+    for (std::int64_t row = 0; row < rows(); ++row) {
+      const std::vector<long double> p = probabilities(row);
+      for (std::int64_t i = 0; i < width_; ++i) {
+        long double sum = 0;
+        for (std::int64_t j = 0; j < keys_; ++j)
+          sum += p[at(j)] * v_.reals[at((first_key(row) + j) * width_ + i)];
+        y.reals[at(row * width_ + i)] = static_cast<double>(sum);
+      }
+    }
+    return {std::move(y)};
+  }
+
+  std::vector<Wide> gradients(const Wide& y, const Wide& dy) const {
+    std::vector<Sums> sums;
+    for (std::size_t i = 0; i < e_.result_types.size(); ++i)
+      sums.emplace_back(at(count_of(e_.result_dims(i))));
+    for (std::int64_t row = 0; row < rows(); ++row) add_gradients(row, y, dy, sums);
+    std::vector<Wide> out;
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      out.emplace_back(e_.result_types[i].dtype, e_.result_dims(i));
+      for (std::size_t k = 0; k < sums[i].size(); ++k)
+        out[i].reals[k] = static_cast<double>(sums[i][k]);
+    }
+    return out;
   }
 
  private:
-  void query(std::int64_t row) {
+  using Sums = std::vector<long double>;
+
+  std::int64_t rows() const { return depth_ > 0 ? count_of(q_.dims) / depth_ : 0; }
+  // Of the matrix that serves this row, in k and v.
+  std::int64_t first_key(std::int64_t row) const {
     const std::int64_t matrix = row / queries_;
-    const std::int64_t shared = matrix / heads_ * shared_ + matrix % heads_ / (heads_ / shared_);
-    std::vector<long double> score(static_cast<std::size_t>(keys_));
-    for (std::int64_t j = 0; j < keys_; ++j) score[at(j)] = score_of(row, shared * keys_ + j, j);
-    const long double most = keys_ > 0 ? *std::ranges::max_element(score) : 0;
+    return (matrix / heads_ * shared_ + matrix % heads_ / (heads_ / shared_)) * keys_;
+  }
+
+  Sums probabilities(std::int64_t row) const {
+    Sums p(at(keys_));
+    for (std::int64_t j = 0; j < keys_; ++j) p[at(j)] = score_of(row, j).s;
+    const long double most = keys_ > 0 ? *std::ranges::max_element(p) : 0;
     long double all = 0;
-    for (long double& w : score) all += w = expl(w - most);
-    for (std::int64_t i = 0; i < width_; ++i) {
-      long double sum = 0;
-      for (std::int64_t j = 0; j < keys_; ++j)
-        sum += score[at(j)] * v_.reals[at((shared * keys_ + j) * width_ + i)];
-      y_.reals[at(row * width_ + i)] = static_cast<double>(keys_ > 0 ? sum / all : 0);
+    for (long double& w : p) all += w = expl(w - most);
+    for (long double& w : p) w /= all;
+    return p;
+  }
+
+  void add_gradients(std::int64_t row, const Wide& y, const Wide& dy,
+                     std::vector<Sums>& sums) const {
+    const Sums p = probabilities(row);
+    long double whole = 0;
+    for (std::int64_t i = row * width_; i < (row + 1) * width_; ++i)
+      whole += static_cast<long double>(dy.reals[at(i)]) * y.reals[at(i)];
+    for (std::int64_t j = 0; j < keys_; ++j) {
+      const std::int64_t key = first_key(row) + j;
+      long double dp = 0;
+      for (std::int64_t i = 0; i < width_; ++i) {
+        const long double d = dy.reals[at(row * width_ + i)];
+        dp += d * v_.reals[at(key * width_ + i)];
+        sums[2][at(key * width_ + i)] += p[at(j)] * d;
+      }
+      const Score score = score_of(row, j);
+      if (!score.is_allowed) continue;
+      const long double d = p[at(j)] * (dp - whole), ds = d * score.slope;
+      if (sums.size() > 3) sums[3][at(mask_place(row, j))] += d;
+      for (std::int64_t i = 0; i < depth_; ++i) {
+        sums[0][at(row * depth_ + i)] += ds * k_.reals[at(key * depth_ + i)];
+        sums[1][at(key * depth_ + i)] += ds * q_.reals[at(row * depth_ + i)];
+      }
     }
   }
 
-  long double score_of(std::int64_t row, std::int64_t key, std::int64_t j) const {
-    long double s = 0;
+  struct Score {
+    long double s = 0, slope = 0;  // its derivative by the product of q and k
+    bool is_allowed = true;
+  };
+  Score score_of(std::int64_t row, std::int64_t j) const {
+    Score r{.s = 0, .slope = e_.attrs.real("scale")};
     for (std::int64_t i = 0; i < depth_; ++i)
-      s +=
-          static_cast<long double>(q_.reals[at(row * depth_ + i)]) * k_.reals[at(key * depth_ + i)];
-    s *= e_.attrs.real("scale");
+      r.s += static_cast<long double>(q_.reals[at(row * depth_ + i)]) *
+             k_.reals[at((first_key(row) + j) * depth_ + i)];
+    r.s *= e_.attrs.real("scale");
     if (e_.attrs.has("softcap")) {
-      const long double cap = e_.attrs.real("softcap");
-      s = tanhl(s / cap) * cap;
+      const long double cap = e_.attrs.real("softcap"), bent = tanhl(r.s / cap);
+      r.s = bent * cap;
+      r.slope *= 1 - bent * bent;
     }
-    if (e_.inputs.size() > 3) {
-      std::int64_t place = j * mask_strides_.back(), rest = row;
-      for (std::size_t i = mask_strides_.size() - 1; i-- > 0; rest /= q_.dims[i])
-        place += rest % q_.dims[i] * mask_strides_[i];
-      const Wide& mask = *e_.inputs[3];
-      if (mask.is_real())
-        s += mask.reals[at(place)];
-      else if (mask.integers[at(place)] == 0)
-        s = e_.attrs.has("masked") ? e_.attrs.real("masked") : -infinity;
+    if (mask_ && mask_->is_real()) {
+      r.s += mask_->reals[at(mask_place(row, j))];
+    } else if (mask_ && mask_->integers[at(mask_place(row, j))] == 0) {
+      r.s = e_.attrs.has("masked") ? e_.attrs.real("masked") : -infinity;
+      r.is_allowed = false;
     }
-    const bool is_late = last_key_ && j > row % queries_ + *last_key_;
-    return is_late ? -infinity : s;
+    if (last_key_ && j > row % queries_ + *last_key_) r = {-infinity, 0, false};
+    return r;
+  }
+  std::int64_t mask_place(std::int64_t row, std::int64_t j) const {
+    std::int64_t place = j * mask_strides_.back(), rest = row;
+    for (std::size_t i = mask_strides_.size() - 1; i-- > 0; rest /= q_.dims[i])
+      place += rest % q_.dims[i] * mask_strides_[i];
+    return place;
   }
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
   const Evaluation& e_;
-  const Wide &q_, &k_, &v_;
-  Wide y_;
+  const Wide &q_, &k_, &v_, *mask_ = nullptr;
   std::int64_t heads_, shared_, queries_, keys_, depth_, width_;
   Sizes mask_strides_;                    // strides for the scores; 0 where it repeats
   std::optional<std::int64_t> last_key_;  // visible to the first query
@@ -222,6 +282,10 @@ Samples attention_samples() {
 
 }  // namespace
 
+std::vector<Wide> attention_gradient_meaning(const Evaluation& e) {
+  return Meaning(e, 5).gradients(*e.inputs[3], *e.inputs[4]);
+}
+
 constinit const Op ops::attention = {
     .name = "attention",
     .doc =
@@ -233,8 +297,9 @@ constinit const Op ops::attention = {
         "softcap c: c tanh(score / c), before the mask. A row of nothing but -infinity gives NaN.",
     .kind = OpKind::contraction,
     .infer = infer_attention,
+    .grad = attention_derivatives,
     .expand = expand_attention,
-    .eval = [](const Evaluation& e) { return Meaning(e).run(); },
+    .eval = [](const Evaluation& e) { return Meaning(e, 3).run(); },
     .samples = attention_samples,
 };
 

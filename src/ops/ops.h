@@ -35,7 +35,7 @@ namespace hone {
   X(scatter_elements) X(scatter_nd) \
   /* rows, norms, pooling, contraction, recurrence */ \
   X(mean) X(variance) X(softmax) X(log_softmax) X(layer_norm) X(rms_norm) X(batch_norm) \
-  X(avg_pool) X(matmul) X(attention) X(lstm_cell) X(lstm)
+  X(avg_pool) X(matmul) X(attention) X(attention_gradient) X(lstm_cell) X(lstm)
 // clang-format on
 
 namespace ops {

@@ -96,6 +96,18 @@ struct CrossEntropy {
 // target that is no class is an error of the run.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropy& = {},
                      Where = Where::current());
+struct LinearCrossEntropy {
+  Tensor bias = {};                               // [classes]
+  std::optional<std::int64_t> ignore_index = {};  // such targets count for nothing
+  double label_smoothing = 0;
+  Reduction reduction = Reduction::mean;  // over the targets that count
+};
+// cross_entropy(linear(x, w, bias), target) for x [..., width], w [classes, width] and targets
+// (integers) [...], without holding all logits: some classes at a time, once for the loss and once
+// more for its derivative (Wijmans et al., Cut Your Losses, arXiv 2411.09009), which has no
+// derivative itself.
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& target,
+                            const LinearCrossEntropy& = {}, Where = Where::current());
 struct Loss {
   Reduction reduction = Reduction::mean;
 };

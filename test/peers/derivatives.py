@@ -157,6 +157,10 @@ def cross_entropy(**options):
     return lambda x, t, *w: F.cross_entropy(x, t, *(one.detach() for one in w), **options)
 
 
+def linear_cross_entropy(**options):
+    return lambda x, w, t, *bias: F.cross_entropy(F.linear(x, w, *bias), t, **options)
+
+
 FUNCTIONS = {
     "abs": torch.abs,
     "square": torch.square,
@@ -334,14 +338,17 @@ FUNCTIONS = {
     "batch_norm": lambda x, mean, variance, w, bias: (
         (x - mean[:, None, None]) / (variance[:, None, None] + 1e-5).sqrt() * w[:, None, None] + bias[:, None, None]),
 
-    **{f"attention.{n}": attention() for n in (1, 7, 64, 300)},
-    **{f"attention.causal.{n}": attention(causal=True) for n in (1, 7, 64, 300)},
-    **{f"attention.mask.{n}": attention(mask=lambda m: m) for n in (1, 7, 64, 300)},
+    **{f"attention.{n}": attention() for n in (1, 7, 64, 65, 300)},
+    **{f"attention.causal.{n}": attention(causal=True) for n in (1, 7, 64, 65, 300)},
+    **{f"attention.mask.{n}": attention(mask=lambda m: m) for n in (1, 7, 64, 65, 300)},
+    **{f"attention.bool.{n}": attention(mask=seen) for n in (1, 7, 64, 65, 300)},
+    "attention.mask.rows": attention(mask=lambda m: m),
     "attention.bool": attention(mask=seen),
     "attention.causal.longer": attention(causal=True),
     "attention.far": attention(),
     "attention.grouped": attention(causal=True, scale=0.5, grouped=True),
     "attention.open": attention(causal=True),
+    "attention.open.long": attention(causal=True),
 
     "cross_entropy": F.cross_entropy,
     "cross_entropy.ignored": cross_entropy(ignore_index=2),
@@ -352,6 +359,11 @@ FUNCTIONS = {
     "cross_entropy.open": cross_entropy(label_smoothing=0.1),
     "cross_entropy.none": cross_entropy(ignore_index=0),
     "cross_entropy.wide": F.cross_entropy,
+    "linear_cross_entropy": linear_cross_entropy(),
+    "linear_cross_entropy.all": linear_cross_entropy(ignore_index=2, label_smoothing=0.2),
+    "linear_cross_entropy.sum": linear_cross_entropy(reduction="sum"),
+    "linear_cross_entropy.open": linear_cross_entropy(label_smoothing=0.1),
+    "linear_cross_entropy.wide": linear_cross_entropy(),
     "l1_loss.ties": F.l1_loss,
     "cross_entropy.far": F.cross_entropy,
     "mse_loss": F.mse_loss,
@@ -383,6 +395,7 @@ FUNCTIONS = {
     "second.layer_norm": lambda x, w, bias: derivative(
         weighed(F.layer_norm(x, w.shape, w, bias).square()), x).square(),
     "second.attention": second_of_attention,
+    "second.attention.long": second_of_attention,
     "third.pow": third,
 }
 

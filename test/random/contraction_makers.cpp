@@ -184,9 +184,27 @@ Value attended(Builder& b, const Op& op) {
   return op(operands, std::move(attrs));
 }
 
+// The result of an attention, and a derivative of it.
+Value attended_back(Builder& b, const Op& op) {
+  const Value y = attended(b, ops::attention);
+  if (!y || !y.is(ops::attention)) return {};
+  const auto given = y.operands();
+  Values operands(given.begin(), given.begin() + 3);
+  operands.insert(operands.end(), {y, b.operand(y.type())});
+  operands.insert(operands.end(), given.begin() + 3, given.end());
+  const Value d = op(operands, y.attrs());
+  for (std::uint32_t i = 1; i < d.result_count(); ++i) b.keep(d.result(i));
+  return d;
+}
+
 constexpr Maker contraction_table[] = {
-    {&ops::dot, 14, contracted},    {&ops::matmul, 25, multiplied}, {&ops::conv, 22, convolved},
-    {&ops::attention, 6, attended}, {&ops::lstm_cell, 3, one_step}, {&ops::lstm, 3, recurrence},
+    {&ops::dot, 14, contracted},
+    {&ops::matmul, 25, multiplied},
+    {&ops::conv, 22, convolved},
+    {&ops::attention, 6, attended},
+    {&ops::lstm_cell, 3, one_step},
+    {&ops::lstm, 3, recurrence},
+    {&ops::attention_gradient, 3, attended_back},
 };
 
 }  // namespace

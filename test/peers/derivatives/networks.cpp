@@ -38,9 +38,14 @@ std::vector<Case> norms() {
   };
 }
 
+// A mask under which the first key is always seen.
+Tensor seen(const Tensor& others) {
+  return pad(cast(others, DType::f32), {0, 1}, {0, 0}, 1.0) > 0.5;
+}
+
 std::vector<Case> attention() {
   std::vector<Case> out;
-  for (const std::int64_t n : {1, 7, 64, 300}) {
+  for (const std::int64_t n : {1, 7, 64, 65, 300}) {
     const Input x = real({2, 2, n, 8});
     const std::string length = std::to_string(n);
     out.push_back({"attention." + length, {x, x, x}, [](T t) {
@@ -52,13 +57,18 @@ std::vector<Case> attention() {
     out.push_back({"attention.mask." + length, {x, x, x, real({n, n})}, [](T t) {
                      return scaled_dot_product_attention(t[0], t[1], t[2], {.mask = t[3]});
                    }});
+    out.push_back({"attention.bool." + length, {x, x, x, boolean({n, n - 1})}, [](T t) {
+                     return scaled_dot_product_attention(t[0], t[1], t[2], {.mask = seen(t[3])});
+                   }});
   }
-  out.push_back({"attention.bool",
-                 {real({2, 2, 7, 8}), real({2, 2, 5, 8}), real({2, 2, 5, 6}), boolean({7, 4})},
-                 [](T t) {  // the first key is always seen
-                   const Tensor mask = pad(cast(t[3], DType::f32), {0, 1}, {0, 0}, 1.0) > 0.5;
-                   return scaled_dot_product_attention(t[0], t[1], t[2], {.mask = mask});
-                 }});
+  out.push_back(
+      {"attention.mask.rows",
+       {real({2, 2, 90, 8}), real({2, 2, 70, 8}), real({2, 2, 70, 6}), real({2, 1, 70})},
+       [](T t) { return scaled_dot_product_attention(t[0], t[1], t[2], {.mask = t[3]}); }});
+  out.push_back(
+      {"attention.bool",
+       {real({2, 2, 7, 8}), real({2, 2, 5, 8}), real({2, 2, 5, 6}), boolean({7, 4})},
+       [](T t) { return scaled_dot_product_attention(t[0], t[1], t[2], {.mask = seen(t[3])}); }});
   out.push_back(
       {"attention.causal.longer",
        {real({2, 2, 4, 8}), real({2, 2, 9, 8}), real({2, 2, 9, 8})},
@@ -74,6 +84,10 @@ std::vector<Case> attention() {
       {"attention.open",
        {open({2, 2, 9, 8}, 2), open({2, 2, 9, 8}, 2), open({2, 2, 9, 8}, 2)},
        [](T t) { return scaled_dot_product_attention(t[0], t[1], t[2], {.is_causal = true}); }});
+  const Input long_one = open({2, 2, 90, 8}, 2);
+  out.push_back({"attention.open.long", {long_one, long_one, long_one}, [](T t) {
+                   return scaled_dot_product_attention(t[0], t[1], t[2], {.is_causal = true});
+                 }});
   return out;
 }
 
@@ -109,6 +123,26 @@ std::vector<Case> losses() {
       {"cross_entropy.wide",
        {real({9, 1000}), index({9}, 1000)},
        [](T t) { return cross_entropy(t[0], t[1]); }},
+      {"linear_cross_entropy",
+       {real({6, 3}), real({5, 3}), target},
+       [](T t) { return linear_cross_entropy(t[0], t[1], t[2]); }},
+      {"linear_cross_entropy.all",
+       {real({6, 3}), real({5, 3}), target, real({5})},
+       [](T t) {
+         return linear_cross_entropy(t[0], t[1], t[2],
+                                     {.bias = t[3], .ignore_index = 2, .label_smoothing = 0.2});
+       }},
+      {"linear_cross_entropy.sum",
+       {real({6, 3}), real({5, 3}), target, real({5})},
+       [](T t) {
+         return linear_cross_entropy(t[0], t[1], t[2], {.bias = t[3], .reduction = Reduction::sum});
+       }},
+      {"linear_cross_entropy.open",
+       {open({6, 3}, 0), real({5, 3}), Input{{6}, 0, 4, Input::Kind::index, 0}},
+       [](T t) { return linear_cross_entropy(t[0], t[1], t[2], {.label_smoothing = 0.1}); }},
+      {"linear_cross_entropy.wide",  // three chunks
+       {real({90, 8}), real({30000, 8}), index({90}, 30000)},
+       [](T t) { return linear_cross_entropy(t[0], t[1], t[2]); }},
       {"l1_loss.ties", {whole({4, 5}), whole({4, 5})}, [](T t) { return l1_loss(t[0], t[1]); }},
       {"cross_entropy.far",
        {real({6, 5}, -300, 300), target},
@@ -127,6 +161,11 @@ Stepped lstm(const Tensors& carried, const Tensor& x, const Tensor& w, const Ten
   const Tensor c = sigmoid(gates[1]) * carried[1] + sigmoid(gates[0]) * tanh(gates[2]);
   const Tensor h = sigmoid(gates[3]) * tanh(c);
   return {{h, c}, {h}};
+}
+
+Tensor second_of_attention(T t) {
+  return square(grad(weighed(scaled_dot_product_attention(t[0], t[1], t[2], {.is_causal = true})),
+                     Tensors{t[0]})[0]);
 }
 
 std::vector<Case> control() {
@@ -275,11 +314,10 @@ std::vector<Case> higher() {
        }},
       {"second.attention",
        {real({1, 2, 5, 4}), real({1, 2, 5, 4}), real({1, 2, 5, 4})},
-       [](T t) {
-         return square(
-             grad(weighed(scaled_dot_product_attention(t[0], t[1], t[2], {.is_causal = true})),
-                  Tensors{t[0]})[0]);
-       }},
+       second_of_attention},
+      {"second.attention.long",
+       {real({1, 2, 70, 4}), real({1, 2, 70, 4}), real({1, 2, 70, 4})},
+       second_of_attention},
       {"third.pow",
        {real({6}, 0.5, 2)},
        [](T t) {
