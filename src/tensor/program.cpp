@@ -7,8 +7,8 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "ops/common.h"
+#include "pass/drop_carried.h"
 #include "tensor/trace.h"
-#include "tensor/unread_carries.h"
 
 namespace hone {
 
@@ -204,9 +204,8 @@ void Program::record(std::string name, const std::vector<Arg>& args, const Calls
     std::vector<std::int32_t> states = finish_states(*trace);
     if (trace->function().results().empty())
       throw UserError("entry '", name, "' has no results and sets no state, so it does nothing");
-    data_->entries.push_back({std::move(name), without_unread_carries(trace->function()),
-                              std::move(states), std::move(trace->derivatives()),
-                              trace->function()});
+    data_->entries.push_back({std::move(name), drop_carried(trace->function()), std::move(states),
+                              std::move(trace->derivatives()), trace->function()});
   });
 }
 

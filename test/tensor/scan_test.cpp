@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "ops/ops.h"
+#include "pass/drop_carried.h"
 #include "tensor/control.h"
 #include "tensor/network.h"
-#include "tensor/unread_carries.h"
 #include "test/tensor/interpreted.h"
 
 namespace hone::test {
@@ -86,7 +86,7 @@ Function loop_with(const std::vector<std::size_t>& results) {
 
 TEST(UnreadCarries, AreDropped) {
   const auto expect = [](const std::vector<std::size_t>& results, std::size_t carried) {
-    const Function before = loop_with(results), after = without_unread_carries(before);
+    const Function before = loop_with(results), after = drop_carried(before);
     const Array in[] = {Array::scalar_int(0, DType::i64), Array::scalar(1, DType::f32),
                         Array::scalar(10, DType::f32), Array::scalar(2, DType::f32)};
     const std::vector<Array> a = evaluate(before, in), b = evaluate(after, in);
