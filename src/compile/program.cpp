@@ -56,7 +56,7 @@ void judge(const ProgramGraph& program, const ProgramEntry& e, Verification veri
   for (const std::int32_t s : e.states)
     starts.push_back(s < 0 ? std::nullopt : program.states[static_cast<std::size_t>(s)].start);
   const JudgedDerivatives judged = judge_derivatives(
-      e.function, e.derivatives, sizes_to_check(source, source.variants[0]), starts);
+      e.recorded, e.derivatives, sizes_to_check(source, source.variants[0]), starts);
   if (!progress) return;
   progress(cat(source.name, ": ", judged.agree, " derivatives agree with differences"));
   for (const std::string& u : judged.undecided)

@@ -6,6 +6,9 @@
 
 namespace hone {
 
+// The function in which no while_loop, also inside a body, has an operand that neither its readers
+// nor its condition nor an effect of its body ask for, directly or through another carried value.
+// The same graph if there is none.
 Function drop_carried(const Function&);
 
 }  // namespace hone

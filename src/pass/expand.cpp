@@ -14,9 +14,18 @@ namespace {
 std::vector<NodeId> norms_with_shared_sums(const Function& f) {
   const Graph& graph = f.graph();
   std::vector<NodeId> norms, sums;
+  const auto is_norm = [&](NodeId n) {
+    const Op* const op = &graph.op(n);
+    return op == &ops::layer_norm || op == &ops::rms_norm;
+  };
+  // Dead or not: cheaper than finding the live ones.
+  const auto end = static_cast<NodeId>(graph.node_count());
+  NodeId some = 0;
+  while (some < end && !is_norm(some)) ++some;
+  if (some == end) return {};
   for (NodeId n : live_nodes(f)) {
     const Op& op = graph.op(n);
-    if (&op == &ops::layer_norm || &op == &ops::rms_norm) norms.push_back(n);
+    if (is_norm(n)) norms.push_back(n);
     if (&op == &ops::reduce_sum) sums.push_back(n);
   }
   std::erase_if(norms, [&](NodeId n) {

@@ -452,7 +452,8 @@ std::optional<Attrs> with_passed_bodies(const Attrs& attrs, const FunctionPass& 
 
 // Checks all nodes, live or not: cheaper than finding the live ones.
 bool has_control(const Graph& graph) {
-  for (NodeId n = 0; n < graph.node_count(); ++n)
+  const auto end = static_cast<NodeId>(graph.node_count());
+  for (NodeId n = 0; n < end; ++n)
     if (graph.op(n).kind == OpKind::control) return true;
   return false;
 }

@@ -45,6 +45,7 @@ struct Grouping {
   std::vector<std::uint32_t> group_of;  // per node; none unless it has memory of its own
   // Per node: it changes a part of its first operand and may reuse its memory. Empty: none.
   std::vector<bool> updates;
+  bool has_replays = false;  // a part is computed again (ops::replay)
 
   std::uint32_t value_number(Value v) const { return first_value[v.node()] + v.index(); }
   bool is_update(NodeId n) const { return !updates.empty() && updates[n]; }

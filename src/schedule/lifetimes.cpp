@@ -131,12 +131,10 @@ void place(Grouping& g, const std::vector<std::uint32_t>& slot) {
 }  // namespace
 
 void shorten_lifetimes(const Function& f, const std::vector<bool>& owned, Grouping& g) {
-  const auto is_replay = [&](NodeId n) { return &f.graph().op(n) == &ops::replay; };
-  const bool is_again = std::ranges::any_of(g.order, is_replay);
-  if (!is_again && std::ranges::count(owned, true) == 0) return;
+  if (!g.has_replays && std::ranges::find(owned, true) == owned.end()) return;
   // Nodes that measure a size must stay before nodes that use it, which operands do not show.
   if (!measured_sizes(f.graph()).empty()) return;
-  if (is_again) place(g, Mover(f, g).late());
+  if (g.has_replays) place(g, Mover(f, g).late());
   place(g, Mover(f, g).early());
 }
 

@@ -47,6 +47,7 @@ class RoleFinder {
       return is_uniform(graph_.attrs(n).get<Array>("value")) ? Role::inlined : Role::constant;
     if (&op == &ops::dims || &op == &ops::iota) return Role::inlined;
     if (op.kind == OpKind::control || !op.pure) return Role::control;
+    if (&op == &ops::replay) out_.has_replays = true;
     if (maps_elements(op) && is_for_masks_[n] && operands_are(n, Role::inlined))
       return Role::inlined;
     if (op.kind != OpKind::movement) return Role::computed;
