@@ -12,7 +12,7 @@
 #include "ops/common.h"
 #include "test/backend/conformance.h"
 #include "test/ops/harness.h"
-#include "test/random/generate.h"
+#include "verify/reduce/case.h"
 
 #if __has_include(<nvrtc.h>)
 #include "backend/cuda/device/memory_split.h"
@@ -139,8 +139,10 @@ TEST_F(CudaTarget, PlansKeepWhatPreparesWeights) {
 // waits. The plan's builder checks that.
 TEST_F(CudaTarget, WhatPreparesWeightsWaitsBeforeItReads) {
   std::size_t launches = 0;
-  for (const std::uint64_t seed : {7000750, 7000200, 7001708}) {
-    const Plan plan = compiled_for(fuzz::generate(seed).function);
+  for (const char* name : {"prepares_7000750", "prepares_7000200", "prepares_7001708"}) {
+    std::stringstream text;
+    text << std::ifstream(cat(HONE_SOURCE_DIR "/test/backend/cases/", name, ".hone-ir")).rdbuf();
+    const Plan plan = compiled_for(parse_case(text.str()).function);
     for (const Step& s : plan.main().variants.at(0).prepare)
       launches += s.kind == Step::Kind::launch;
   }
