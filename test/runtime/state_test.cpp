@@ -60,7 +60,7 @@ TEST_F(States, KeepWhatWasStored) {
 }
 
 TEST_F(States, ReadersSeeWholeUpdates) {
-  constexpr int updates = 2000, readers = 16;
+  constexpr int least_updates = 2000, readers = 16;
   std::atomic<bool> is_done = false;
   std::atomic<std::int64_t> torn = 0, reads = 0;
   std::vector<std::thread> threads;
@@ -78,7 +78,8 @@ TEST_F(States, ReadersSeeWholeUpdates) {
       }
     });
   const std::vector<Array> zero = flag(0);
-  for (int i = 0; i < updates; ++i) update.run(zero);
+  int updates = 0;  // until threads that start late have read, too
+  for (; updates < least_updates || reads <= 4 * readers; ++updates) update.run(zero);
   is_done = true;
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(torn, 0);
