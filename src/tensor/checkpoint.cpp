@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "ops/ops.h"
+#include "tensor/body.h"
 #include "tensor/grad.h"
 #include "tensor/trace.h"
 
@@ -79,11 +80,7 @@ Tensors derived_again(const Segment& s, const Tensors& inputs, const Tensors& d)
   const Tensors results = t.tensors(s.again(t, from));
   for (std::size_t i = 0; i < results.size(); ++i)
     if (is_float(results[i].dtype())) ys.push_back(results[i]), dys.push_back(d[i]);
-  const Tensors found = vjp(ys, dys, xs, {.unused = true});
-  Tensors out;
-  std::size_t next = 0;
-  for (const Tensor& x : inputs) out.push_back(is_float(x.dtype()) ? found[next++] : Tensor());
-  return out;
+  return bodies::at_floats(inputs, vjp(ys, dys, xs, {.unused = true}));
 }
 
 }  // namespace
